@@ -1,0 +1,8 @@
+#include "verbs.h"
+
+namespace stoker::cli {
+
+// In the order in which --help lists them.
+void add_all_verbs(CommandLine& cli) { add_version(cli); }
+
+}  // namespace stoker::cli

@@ -1,0 +1,13 @@
+// The verbs, one file each under verbs/: a plain function over an arguments struct, and an add_… that puts its flags
+// into the table. To add a verb: its file, a line here, a line in verbs.cpp.
+#pragma once
+
+#include "command_line.h"
+
+namespace stoker::cli {
+
+void add_version(CommandLine& cli);
+
+void add_all_verbs(CommandLine& cli);
+
+}  // namespace stoker::cli

@@ -1,0 +1,23 @@
+# Where each third-party library is found; docs/dependencies.md says why it is here.
+# Every one comes from the distribution and is linked dynamically.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+find_path(STOKER_NLOHMANN_INCLUDE nlohmann/json.hpp REQUIRED)
+find_package(fmt REQUIRED)  # linked, not header-only: that mode costs 6 s of compile time a file
+
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
+pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
+pkg_check_modules(webp REQUIRED IMPORTED_TARGET libwebp)
+pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(archive REQUIRED IMPORTED_TARGET libarchive)
+pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+find_package(GIF REQUIRED)
+find_package(ZLIB REQUIRED)
+if(STOKER_CLI)
+  find_path(STOKER_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+endif()
+if(STOKER_TESTS)
+  find_package(GTest REQUIRED)
+endif()

@@ -1,0 +1,44 @@
+"""Stoker keeps a borrowed GPU fed, and its work alive.
+
+Names are loaded on first use: ``import stoker`` costs a few milliseconds and imports neither torch nor NumPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._native import BadInputError as BadInputError
+    from ._native import CorruptError as CorruptError
+    from ._native import Error as Error
+    from ._native import InUseError as InUseError
+    from ._native import IoError as IoError
+    from ._native import NoSpaceError as NoSpaceError
+
+__version__ = "0.1.0"
+
+# name → the module that has it
+_HOME = {
+    "Error": "._native",
+    "CorruptError": "._native",
+    "NoSpaceError": "._native",
+    "InUseError": "._native",
+    "BadInputError": "._native",
+    "IoError": "._native",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'stoker' has no attribute '{name}'")
+    value = getattr(importlib.import_module(home, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
