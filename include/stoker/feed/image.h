@@ -58,8 +58,15 @@ struct Geometry {
 
 enum class PixelType { kUint8Nhwc, kFloat32Nchw };
 
+// How a float32 result comes to [0, 1]; the two differ in the last bit of some values.
+enum class UnitScale {
+  kDivide,    // v / 255, as torchvision's ToTensor
+  kMultiply,  // v · float(1 / 255), as torchvision v2's ToDtype(float32, scale=True)
+};
+
 struct PixelOptions {
   PixelType type = PixelType::kFloat32Nchw;
+  UnitScale unit_scale = UnitScale::kDivide;
   // float32: (v / 255 − mean) / std, computed in float32 as torchvision does. Ignored for uint8.
   std::array<float, 3> mean = {0, 0, 0};
   std::array<float, 3> stddev = {1, 1, 1};
