@@ -30,6 +30,9 @@ function(stoker_room name)
   target_link_libraries(stoker_${name} PUBLIC stoker_options ${ARG_PUBLIC} PRIVATE stoker_strict ${ARG_PRIVATE})
 endfunction()
 
+# All test programs and, through them, only the rooms that they need.
+add_custom_target(stoker_tests)
+
 # stoker_test(base_files SOURCES files_test.cpp LINK stoker::base [LABELS fast threads])
 # The label `fast` runs under ASan too, `threads` under TSan too. Default: fast.
 function(stoker_test name)
@@ -44,6 +47,7 @@ function(stoker_test name)
     return()
   endif()
   add_executable(test_${name} ${ARG_SOURCES})
+  add_dependencies(stoker_tests test_${name})
   target_link_libraries(test_${name} PRIVATE stoker_strict stoker_test_support ${ARG_LINK} GTest::gtest GTest::gtest_main)
   target_compile_definitions(test_${name} PRIVATE STOKER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND test_${name})
