@@ -104,8 +104,9 @@ struct Metrics {
   PhaseTimes phases;              // over [training_ns, end_ns]
 
   std::vector<Step> steps;
-  Distribution step_s;    // over steady steps
-  Signal<double> loop_s;  // training time per step, epoch starts included, the run's first step not
+  Distribution step_s;     // over steady steps
+  Signal<double> loop_s;   // training time per step, epoch starts included, the run's first step not
+  PhaseTimes loop_phases;  // of an average step of loop_s
   Signal<double> samples_per_s;
   Signal<double> samples_per_step;
 
@@ -113,6 +114,7 @@ struct Metrics {
   Distribution wait_s;
   Distribution first_batch_s;
   std::vector<Epoch> epochs;
+  double evaluation_wait_s = 0;  // loader start and waits within evaluations
   std::vector<Checkpoint> checkpoints;
   Signal<double> checkpoint_mb_per_s;
 

@@ -59,6 +59,7 @@ Json to_json(const Metrics& m) {
       {"steady_steps", m.steady_steps()},
       {"step_ms", milliseconds(m.step_s)},
       {"loop_step_ms", scaled(m.loop_s, 1e3)},
+      {"loop_phases", phase_list(m.loop_phases)},
       {"samples_per_second", m.samples_per_s},
       {"samples_per_step", m.samples_per_step},
       {"data_wait_ms", milliseconds(m.wait_s)},

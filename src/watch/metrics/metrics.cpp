@@ -34,6 +34,7 @@ void measure_steps(Metrics& metrics) {
     if (step.steady()) steady.push_back(step.seconds());
     if (step.first) continue;
     loop += step.seconds();
+    for (std::size_t i = 0; i < kPhaseCount; ++i) metrics.loop_phases.seconds[i] += step.phases.seconds[i];
     samples += step.samples;
   }
   metrics.step_s = distribution(std::move(steady));
@@ -45,6 +46,8 @@ void measure_steps(Metrics& metrics) {
   }
   const auto counted = static_cast<double>(metrics.steps.size() - 1);
   metrics.loop_s = loop / counted;
+  metrics.loop_phases[Phase::kEvaluation] = metrics.loop_phases[Phase::kCheckpoint] = 0;
+  for (double& seconds : metrics.loop_phases.seconds) seconds /= counted;
   if (samples == 0 || loop == 0) {
     metrics.samples_per_s = metrics.samples_per_step = Signal<double>::unavailable("batch sizes were not recorded");
     return;
@@ -61,6 +64,12 @@ void measure_waits(const Timeline& timeline, Metrics& metrics) {
     for (std::size_t i = 1; i < one.batches.size(); ++i) {
       metrics.waits_s.push_back(static_cast<double>(one.batches[i]->end_ns - one.batches[i]->begin_ns) / 1e9);
     }
+  }
+  for (const Iteration& one : timeline.iterations) {
+    if (one.training) continue;
+    std::uint64_t waited = one.first_batch_ns > one.begin_ns ? one.first_batch_ns - one.begin_ns : 0;
+    for (std::size_t i = 1; i < one.batches.size(); ++i) waited += one.batches[i]->end_ns - one.batches[i]->begin_ns;
+    metrics.evaluation_wait_s += static_cast<double>(waited) / 1e9;
   }
   metrics.wait_s = distribution(metrics.waits_s);
   metrics.first_batch_s = distribution(std::move(first));

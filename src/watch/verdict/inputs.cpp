@@ -1,0 +1,41 @@
+#include <algorithm>
+
+#include "stoker/watch/verdict.h"
+
+namespace stoker::watch {
+namespace {
+
+// The loader that gave most of the training's samples is not marked as such; the largest one is it.
+const Json* training_loader(const Json& loaders) {
+  const Json* chosen = nullptr;
+  for (const Json& one : loaders.items()) {
+    if (chosen == nullptr || one["samples"].as_double() > (*chosen)["samples"].as_double()) chosen = &one;
+  }
+  return chosen;
+}
+
+bool gpu_was_busy(const RunData& data) {
+  for (const Counter& counter : data.counters) {
+    if (!counter.name.starts_with("gpu.") || !counter.name.ends_with(".busy")) continue;
+    if (std::any_of(counter.samples.begin(), counter.samples.end(), [](const Sample& s) { return s.value > 0.02; }))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+VerdictInputs inputs_from(const RunData& data) {
+  VerdictInputs inputs;
+  inputs.gpu = gpu_was_busy(data);
+  inputs.torch_threads = static_cast<int>(data.run["python"]["torch_threads"].as_int());
+  inputs.accelerated = data.run["accelerate"]["applied"].as_bool();
+  if (const Json* loader = training_loader(data.run["loaders"])) {
+    inputs.dataset = (*loader)["kind"].as_string();
+    if ((*loader)["num_workers"].is_int()) inputs.num_workers = static_cast<int>((*loader)["num_workers"].as_int());
+    inputs.accelerated = inputs.accelerated || inputs.dataset == "stoker" || inputs.dataset == "ImageLoader";
+  }
+  return inputs;
+}
+
+}  // namespace stoker::watch

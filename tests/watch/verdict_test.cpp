@@ -1,0 +1,178 @@
+#include "stoker/watch/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "support/run_builder.h"
+#include "watch/verdict/step_model.h"
+
+namespace stoker::watch {
+namespace {
+
+using testing::add_loop;
+using testing::LoopShape;
+using testing::RunBuilder;
+
+Verdict verdict_of(const LoopShape& shape, const VerdictInputs& inputs = {}) {
+  RunBuilder run;
+  add_loop(run, shape);
+  return judge(measure(run.build()), inputs);
+}
+
+LoopShape waiting() { return {.wait_ms = 150, .forward_ms = 20, .backward_ms = 30}; }
+
+VerdictInputs image_folder(double rate = 4000) {
+  VerdictInputs inputs;
+  inputs.stoker_images_per_cpu_second = rate;
+  inputs.num_workers = 2;
+  inputs.dataset = "ImageFolder";
+  inputs.torch_threads = 2;
+  return inputs;
+}
+
+TEST(Verdict, LongWaitsAreDataBoundAndAcceleratingIsTheFix) {
+  const Verdict verdict = verdict_of(waiting(), image_folder());
+  EXPECT_EQ(verdict.first().cause, Cause::kDataBound);
+  EXPECT_EQ(verdict.first().fix_line, "loader = stoker.accelerate(loader)");
+  ASSERT_TRUE(verdict.first().gain);
+  EXPECT_GT((*verdict.first().gain).points, 40);
+  EXPECT_LE((*verdict.first().gain).low, (*verdict.first().gain).points - 5);
+  EXPECT_GE((*verdict.first().gain).high, (*verdict.first().gain).points + 5);
+}
+
+TEST(Verdict, AnUnknownDatasetIsNotPromisedAccelerate) {
+  VerdictInputs inputs = image_folder();
+  inputs.dataset = "MyDataset";
+  const Verdict verdict = verdict_of(waiting(), inputs);
+  EXPECT_EQ(verdict.first().cause, Cause::kDataBound);
+  EXPECT_TRUE(verdict.first().fix_line.starts_with("DataLoader(..., num_workers="));
+}
+
+TEST(Verdict, AWaitThatStokersLoaderCannotShortenHasNoPrediction) {
+  VerdictInputs inputs = image_folder();
+  inputs.accelerated = true;
+  const Verdict verdict = verdict_of(waiting(), inputs);
+  EXPECT_EQ(verdict.first().cause, Cause::kDataBound);
+  EXPECT_FALSE(verdict.first().gain);
+}
+
+TEST(Verdict, MostlyComputeIsNothingToFix) {
+  const Verdict verdict = verdict_of({.wait_ms = 1, .forward_ms = 40, .backward_ms = 60}, image_folder());
+  EXPECT_EQ(verdict.first().cause, Cause::kNothingToFix);
+  EXPECT_FALSE(verdict.first().gain);
+}
+
+TEST(Verdict, ComputeWithSomeOtherTimeIsComputeBound) {
+  const Verdict verdict =
+      verdict_of({.wait_ms = 1, .forward_ms = 30, .backward_ms = 45, .other_ms = 14}, image_folder());
+  EXPECT_EQ(verdict.first().cause, Cause::kComputeBound);
+}
+
+TEST(Verdict, LongSavesAreCheckpointBound) {
+  const Verdict verdict = verdict_of({.wait_ms = 1, .checkpoint_ms = 900}, image_folder());
+  EXPECT_EQ(verdict.first().cause, Cause::kCheckpointBound);
+  EXPECT_EQ(verdict.first().gain_of, "training time");
+  EXPECT_NEAR((*verdict.first().gain).points, 100 * 2700.0 / (2700 + 3 * (80 + 20 * 57 - 1)) * 0.75, 1);
+}
+
+TEST(Verdict, LongEvaluationsAreEvaluationBound) {
+  const Verdict verdict = verdict_of({.wait_ms = 1, .evaluation_ms = 2000}, image_folder());
+  EXPECT_EQ(verdict.first().cause, Cause::kEvaluationBound);
+  EXPECT_TRUE(verdict.first().fix_line.starts_with("if epoch % 3 == 2"));
+}
+
+TEST(Verdict, TimeBetweenTheCallsIsHostBound) {
+  const Verdict verdict = verdict_of({.wait_ms = 1, .other_ms = 60}, image_folder());
+  EXPECT_EQ(verdict.first().cause, Cause::kHostBound);
+}
+
+TEST(Verdict, AFewStepsAreNotEnoughEvidence) {
+  const Verdict verdict = verdict_of({.epochs = 1, .steps = 5}, image_folder());
+  EXPECT_EQ(verdict.first().cause, Cause::kNotEnoughEvidence);
+  EXPECT_EQ(verdict.first().says, "Not enough evidence: 5 steps, a verdict needs 10");
+}
+
+TEST(Verdict, ARunThatNeverTrainsSaysSo) {
+  const Verdict verdict = judge(measure(RunBuilder().instant("exception", 5).build()), {});
+  EXPECT_EQ(verdict.first().says, "Not enough evidence: no optimizer step was seen");
+}
+
+// Prefetching hides the wait, but the workers hold cores that the step could use.
+TEST(Verdict, WorkersThatTakeTheCoresAreDataBoundWithoutWaits) {
+  RunBuilder run;
+  const double end = add_loop(run, {.epochs = 2, .steps = 100, .start_ms = 1, .first_batch_ms = 5, .wait_ms = 1});
+  run.level("cpu.trainee", 0, end, 0.9).level("cpu.workers", 0, end, 1.05).level("cpu.limit", 0, end, 2);
+  const Verdict verdict = judge(measure(run.build()), image_folder(4000));
+  EXPECT_EQ(verdict.first().cause, Cause::kDataBound);
+  EXPECT_EQ(verdict.first().says, "The loader's workers take 1.05 of 2 cores from the training");
+}
+
+TEST(Verdict, TheJsonCarriesThePredictionAtTheTop) {
+  RunBuilder run;
+  add_loop(run, waiting());
+  const Metrics metrics = measure(run.build());
+  const Json json = to_json(judge(metrics, image_folder()), metrics, "2026-12-01T18:35:43Z");
+  EXPECT_EQ(json["schema"].as_string(), "stoker.verdict.v1");
+  EXPECT_EQ(json["binds"].as_string(), "data-bound");
+  EXPECT_NEAR(json["step_ms"].as_double(), *metrics.loop_s * 1e3, 1e-9);
+  EXPECT_EQ(json["predicted_gain_points"].as_double(), json["findings"].items()[0]["gain_points"]["value"].as_double());
+}
+
+TEST(StepModel, OnAFullMachineTheStepIsTheWorkOverTheCores) {
+  const StepFacts before{.step_s = 0.2,
+                         .wait_s = 0.08,
+                         .trainee_cpu_s = 0.1,
+                         .worker_cpu_s = 0.28,
+                         .cpu_known = true,
+                         .cores = 2,
+                         .torch_threads = 2,
+                         .workers = 2};
+  const StepPrediction p = predict_step(before, {0.02, 0.02, 0.02, 2});
+  EXPECT_NEAR(p.compute_alone_s, 0.1 / 1.75, 1e-9);
+  EXPECT_GE(p.after_s, 0.06);  // (0.1 + 0.02) / 2
+  EXPECT_LE(p.after_s, 0.1 / 1.75 + 0.02 / 2);
+  EXPECT_EQ(p.io_s, 0);
+}
+
+TEST(StepModel, OnAGpuTheComputeStaysAsItWas) {
+  const StepFacts before{.step_s = 0.2,
+                         .wait_s = 0.15,
+                         .trainee_cpu_s = 0.05,
+                         .worker_cpu_s = 0.35,
+                         .cpu_known = true,
+                         .cores = 2,
+                         .torch_threads = 2,
+                         .workers = 2,
+                         .gpu = true};
+  EXPECT_NEAR(predict_step(before, {0.02, 0.02, 0.02, 2}).after_s, 0.053, 0.006);
+}
+
+TEST(StepModel, ReadingThatTheWorkersWaitForStays) {
+  const StepFacts before{.step_s = 0.2,
+                         .wait_s = 0.15,
+                         .trainee_cpu_s = 0.05,
+                         .worker_cpu_s = 0.04,
+                         .cpu_known = true,
+                         .cores = 2,
+                         .torch_threads = 2,
+                         .workers = 2};
+  const StepPrediction p = predict_step(before, {0.01, 0.01, 0.01, 2});
+  EXPECT_NEAR(p.io_s, 0.36, 1e-9);
+  EXPECT_GT(p.after_s, 0.18);
+}
+
+TEST(StepModel, LoadingInTheMainThreadIsTakenOutOfIt) {
+  const StepFacts before{.step_s = 0.2,
+                         .wait_s = 0.12,
+                         .trainee_cpu_s = 0.28,
+                         .worker_cpu_s = 0,
+                         .cpu_known = true,
+                         .cores = 2,
+                         .torch_threads = 2,
+                         .workers = 0};
+  const StepPrediction p = predict_step(before, {0.02, 0.02, 0.02, 2});
+  EXPECT_NEAR(p.compute_alone_s, 0.08, 1e-9);
+  EXPECT_NEAR(p.after_s, 0.09, 0.01);
+}
+
+}  // namespace
+}  // namespace stoker::watch
