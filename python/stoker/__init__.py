@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ._native import InUseError as InUseError
     from ._native import IoError as IoError
     from ._native import NoSpaceError as NoSpaceError
+    from .store import Keep as Keep
+    from .store import Store as Store
 
 __version__ = "0.1.0"
 
@@ -26,6 +28,8 @@ _HOME = {
     "InUseError": "._native",
     "BadInputError": "._native",
     "IoError": "._native",
+    "Keep": ".store",
+    "Store": ".store",
 }
 
 __all__ = ["__version__", *_HOME]

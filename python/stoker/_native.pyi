@@ -1,5 +1,8 @@
 """Types of the C++ core. One section a domain, as in bindings/."""
 
+import builtins
+from typing import Any
+
 # --- base ---
 
 __version__: str
@@ -32,5 +35,32 @@ def find_run(spec: str) -> str: ...
 # --- feed ---
 
 # --- save ---
+
+class _Store:
+    def __init__(self, dir: str, read_only: bool) -> None: ...
+    def set_keep(self, last: int, every: int, best_metric: str, higher: bool) -> None: ...
+    def save(
+        self,
+        step: int,
+        tensors: list[tuple[str, str, tuple[int, ...], int, int]],
+        state: str,
+        metrics: dict[str, float],
+        pin: str,
+        exact: bool,
+    ) -> None: ...
+    def wait(self) -> None: ...
+    def close(self) -> None: ...
+    def take_notices(self) -> list[tuple[bool, str]]: ...
+    def list(self) -> dict[str, Any]: ...
+    # A type named by its module: inside the class `list` is the method.
+    def verify(self, step: int | None) -> builtins.list[dict[str, Any]]: ...
+    def load(
+        self, step: int | None, pin: str
+    ) -> tuple[
+        dict[str, Any],
+        str,
+        builtins.list[tuple[str, str, tuple[int, ...], Any]],
+        builtins.list[dict[str, Any]],
+    ]: ...
 
 # --- watch ---

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/file_lock.h"
 #include "stoker/base/text.h"
 
 namespace stoker {
@@ -76,6 +77,37 @@ class RealFile final : public WritableFile {
   int fd_;
   const std::filesystem::path path_;
   bool direct_;
+};
+
+class RealReader final : public ReadableFile {
+ public:
+  RealReader(int fd, std::uint64_t size_bytes, std::filesystem::path path)
+      : fd_(fd), size_bytes_(size_bytes), path_(std::move(path)) {}
+  ~RealReader() override { ::close(fd_); }
+  RealReader(const RealReader&) = delete;
+  RealReader& operator=(const RealReader&) = delete;
+
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+
+  Status read_at(std::uint64_t offset, std::span<std::byte> into) override {
+    while (!into.empty()) {
+      const ssize_t got = ::pread(fd_, into.data(), into.size(), static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return errno_error(errno, fmt::format("cannot read {} at offset {}", shown(path_), offset));
+      if (got == 0) {
+        return Error{ErrorCode::kCorrupt,
+                     fmt::format("{} ends at offset {}, {} bytes early", shown(path_), offset, into.size())};
+      }
+      into = into.subspan(static_cast<std::size_t>(got));
+      offset += static_cast<std::uint64_t>(got);
+    }
+    return {};
+  }
+
+ private:
+  const int fd_;
+  const std::uint64_t size_bytes_;
+  const std::filesystem::path path_;
 };
 
 Status from_error_code(const std::error_code& error, const std::string& what) {
@@ -164,6 +196,29 @@ class RealFileSystem final : public FileSystem {
     ::close(fd);
     return bytes;
   }
+
+  Result<std::unique_ptr<ReadableFile>> open(const std::filesystem::path& path) override {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return errno_error(errno, "cannot open " + shown(path));
+    struct ::stat info {};
+    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+      ::close(fd);
+      return Error{ErrorCode::kIo, shown(path) + " is not a regular file"};
+    }
+    const auto size_bytes = static_cast<std::uint64_t>(info.st_size);
+    return std::unique_ptr<ReadableFile>(std::make_unique<RealReader>(fd, size_bytes, path));
+  }
+
+  Status link(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    if (::link(from.c_str(), to.c_str()) == 0) return {};
+    const int error = errno;
+    Error failed = errno_error(error, fmt::format("cannot link {} to {}", shown(from), shown(to)));
+    if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK || error == EXDEV)
+      failed.code = ErrorCode::kUnsupported;
+    return failed;
+  }
+
+  Result<std::unique_ptr<LockedFile>> lock(const std::filesystem::path& path) override { return lock_file(path); }
 
   Result<std::uint64_t> free_bytes(const std::filesystem::path& path) override {
     std::filesystem::path existing = std::filesystem::absolute(path);

@@ -25,6 +25,25 @@ class WritableFile {
   virtual Status close() = 0;
 };
 
+// A file open for reading; stays readable when its name is removed.
+// Threads: may be shared.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  virtual std::uint64_t size_bytes() const = 0;  // when it was opened
+  // Fills `into` from `offset`. Errors: kCorrupt when the file ends before that, kIo.
+  virtual Status read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
+};
+
+// A file that this object alone has locked: no other process, and no other object of this one. The lock goes with the
+// object or with the process, whatever ends it; a forked child does not hold it.
+class LockedFile {
+ public:
+  virtual ~LockedFile() = default;
+  virtual Result<std::string> read() = 0;
+  virtual Status write(std::string_view bytes) = 0;  // replaces the content; not durable
+};
+
 struct FileInfo {
   std::string name;  // within its directory
   std::uint64_t size_bytes = 0;
@@ -56,6 +75,12 @@ class FileSystem {
   // The whole file. Errors: kBadInput when it is larger than `max_bytes`.
   virtual Result<std::string> read(const std::filesystem::path& path,
                                    std::size_t max_bytes = std::size_t{64} << 20) = 0;
+  // For reading in pieces. Errors: kNotFound, kIo.
+  virtual Result<std::unique_ptr<ReadableFile>> open(const std::filesystem::path& path) = 0;
+  // A second name for the same bytes. Errors: kUnsupported where the file system has none, kExists, kIo.
+  virtual Status link(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
+  // Creates `path` if missing; does not wait. Errors: kInUse, kUnsupported where the file system has no locks, kIo.
+  virtual Result<std::unique_ptr<LockedFile>> lock(const std::filesystem::path& path) = 0;
   // Bytes that this user may still write on the file system that holds `path` (or its nearest existing parent).
   virtual Result<std::uint64_t> free_bytes(const std::filesystem::path& path) = 0;
 

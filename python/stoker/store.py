@@ -1,0 +1,373 @@
+"""Crash-safe checkpoints: a directory of them, each whole or absent."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from . import _native
+from ._native import BadInputError, CorruptError, Error
+from ._state import Flattened, Rebuilder, StateError
+
+__all__ = ["Checkpoint", "Damaged", "Keep", "LoadedState", "Store", "adapt_keys"]
+
+_log = logging.getLogger("stoker.store")
+_PREFIXES = ("module", "_orig_mod")  # of DataParallel and DDP, of torch.compile
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Which checkpoints stay; one that any rule wants is kept.
+
+    Args:
+        last: The newest so many; 0 keeps all.
+        every: Also the first at or after each multiple of so many steps; 0: no such rule.
+        best: Also the one with the best value of this metric, as given to :meth:`Store.save`. NaN never wins.
+        mode: "max" or "min": what is better.
+    """
+
+    last: int = 3
+    every: int = 0
+    best: str | None = None
+    mode: str = "max"
+
+    def __post_init__(self) -> None:
+        """Raises BadInputError for what is no rule."""
+        if self.last < 0 or self.every < 0:
+            raise _error(BadInputError, "bad-input", "Keep: `last` and `every` are counts, ≥ 0")
+        if self.mode not in ("max", "min"):
+            raise _error(BadInputError, "bad-input", f"Keep: mode is 'max' or 'min', not {self.mode!r}")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is known of one checkpoint without reading its tensors."""
+
+    step: int
+    pin: str | None
+    exact: bool
+    path: str
+    created_ns: int  # since 1970, UTC
+    size_bytes: int
+    tensor_count: int
+    metrics: dict[str, float]
+
+
+class Damaged(NamedTuple):
+    """A checkpoint that cannot be trusted, and why: the tensor, the file, the offset, both hashes."""
+
+    step: int
+    path: str
+    why: str
+
+
+class LoadedState(dict[str, Any]):
+    """The state that was saved, by the names it was saved under.
+
+    Attributes:
+        info: The checkpoint that it came from.
+        skipped: Newer checkpoints that were damaged and passed over, newest first.
+    """
+
+    def __init__(self, state: Mapping[str, Any], info: Checkpoint, skipped: list[Damaged]) -> None:
+        """Wraps what was read."""
+        super().__init__(state)
+        self.info = info
+        self.skipped = skipped
+
+    @property
+    def step(self) -> int:
+        """The checkpoint's global step."""
+        return self.info.step
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics given when it was saved."""
+        return self.info.metrics
+
+
+class Store:
+    """A directory of checkpoints, each whole or absent.
+
+    ``save`` copies the state and returns; a thread writes, syncs and renames it. What ``wait`` or
+    ``close`` confirmed survives power loss; a save still on its way is whole or absent. Use it in a
+    ``with`` block, or ``close`` it.
+
+    A state is nested dicts, lists and tuples of torch tensors, NumPy arrays, numbers, strings, bytes, None
+    and a few more (``docs/formats/store.md``); it comes back equal, type by type. Nothing is pickled.
+
+    Args:
+        dir: Made if missing.
+        keep: Which checkpoints stay; may be set later as ``store.keep``.
+        read_only: Takes no lock and changes nothing; works beside a running writer.
+
+    Raises:
+        InUseError: another process, or another Store, writes there; the message names it.
+    """
+
+    def __init__(
+        self, dir: str | os.PathLike[str], *, keep: Keep | None = None, read_only: bool = False
+    ) -> None:
+        """Opens the directory and takes its lock."""
+        self.dir = os.fspath(dir)
+        self._native = _native._Store(self.dir, read_only)
+        self._keep = Keep()
+        self.keep = keep if keep is not None else Keep()
+        # Also at the interpreter's end: a save on its way is finished there.
+        self._finalizer = weakref.finalize(self, _close_quietly, self._native)
+        self._tell()
+
+    @property
+    def keep(self) -> Keep:
+        """The rules in force; what is set here counts from the next save on."""
+        return self._keep
+
+    @keep.setter
+    def keep(self, keep: Keep) -> None:
+        self._keep = keep
+        self._native.set_keep(keep.last, keep.every, keep.best or "", keep.mode == "max")
+
+    def save(
+        self,
+        step: int,
+        /,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        pin: str | None = None,
+        exact: bool = True,
+        **state: Any,
+    ) -> None:
+        """Saves ``state`` under a global step number; returns once every byte is copied.
+
+        Blocks while an earlier save is still being written. Tensors may be changed as soon as it returns.
+
+        Args:
+            step: ≥ 0; a step that exists and is whole is never replaced.
+            metrics: Figures of this step, for ``Keep(best=…)``.
+            pin: A name under which it is kept until removed by hand, beside the step's own checkpoint.
+            exact: False for a state that is no step's boundary: never the latest, never the best; needs a
+                pin.
+            **state: What to save, by name.
+
+        Raises:
+            BadInputError: a value that is not stored, by its name; a step that exists.
+            NoSpaceError: it does not fit; the message has both numbers. Nothing was changed.
+            Error: also what the save before failed with, in its background thread.
+        """
+        event = _native.event_name("checkpoint") if _native.events_on() else None
+        if event is not None:
+            _native.event_begin(event)
+        size = 0
+        try:
+            try:
+                flat = Flattened(state)
+            except StateError as problem:
+                raise _error(BadInputError, "bad-input", f"cannot save step {step}: {problem}") from None
+            size = sum(entry[4] for entry in flat.entries)
+            figures = {name: float(value) for name, value in (metrics or {}).items()}
+            self._native.save(step, flat.entries, flat.text, figures, pin or "", exact)
+        finally:
+            if event is not None:
+                _native.event_end(event, float(size))
+            self._tell()
+
+    def wait(self) -> None:
+        """Blocks until the last save is durable.
+
+        Raises:
+            Error: what it failed with, once; the store is as it was before that save.
+        """
+        try:
+            self._native.wait()
+        finally:
+            self._tell()
+
+    def load(self, step: int | str | None = None, *, pin: str | None = None) -> LoadedState:
+        """Reads a checkpoint and checks every byte of it.
+
+        Args:
+            step: A number, "latest" or None for the newest exact one that is whole, "best" for the best one.
+            pin: The newest with this pin, or the one of ``step``.
+
+        Raises:
+            BadInputError: there is none (``code`` is "not-found").
+            CorruptError: the step asked for is damaged, or every one is; the message names tensor, file
+                and offset.
+        """
+        number = self._number(step)
+        event = _native.event_name("checkpoint.load") if _native.events_on() else None
+        if event is not None:
+            _native.event_begin(event)
+        try:
+            info, text, tensors, skipped = self._native.load(number, pin or "")
+            try:
+                state = Rebuilder(text, tensors).state()
+            except (KeyError, ValueError, TypeError, StopIteration, RuntimeError) as problem:
+                raise _error(
+                    CorruptError,
+                    "corrupt",
+                    f"{info['path']}: its state cannot be put together: {problem!r}",
+                    "was it written by a newer Stoker?",
+                ) from problem
+        finally:
+            if event is not None:
+                _native.event_end(event, 0.0)
+        loaded = LoadedState(state, _checkpoint(info), [Damaged(**item) for item in skipped])
+        for damaged in loaded.skipped:
+            _log.warning("step %d is damaged and was passed over: %s", damaged.step, damaged.why)
+        return loaded
+
+    def _number(self, step: int | str | None) -> int | None:
+        if step is None or step == "latest":
+            return None
+        if step == "best":
+            best = self.best
+            if best is None:
+                raise _error(
+                    BadInputError, "not-found", f"{self.dir} has no best checkpoint", "save with `metrics=`"
+                )
+            return best
+        if isinstance(step, str):
+            raise _error(BadInputError, "bad-input", f"step is a number, 'latest' or 'best', not {step!r}")
+        return int(step)
+
+    def list(self) -> list[Checkpoint]:
+        """The checkpoints whose manifest is sound, by step."""
+        return [_checkpoint(info) for info in self._native.list()["checkpoints"]]
+
+    @property
+    def latest(self) -> int | None:
+        """The newest exact step, or None."""
+        latest: int | None = self._native.list()["latest"]
+        return latest
+
+    @property
+    def best(self) -> int | None:
+        """The best step by the rule that the newest checkpoint was saved under, or None."""
+        best: int | None = self._native.list()["best"]
+        return best
+
+    def verify(self, step: int | None = None) -> list[Damaged]:  # type: ignore[valid-type]
+        """Checks every byte of a step, or of all; returns the damaged ones."""
+        return [Damaged(**item) for item in self._native.verify(step)]
+
+    def close(self) -> None:
+        """Waits for the save on its way and lets go of the lock. Reading goes on working.
+
+        Raises:
+            Error: what that save failed with.
+        """
+        self._finalizer.detach()
+        try:
+            self._native.close()
+        finally:
+            self._tell()
+
+    def __enter__(self) -> Store:
+        """Returns the store itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Closes it."""
+        self.close()
+
+    def _tell(self) -> None:
+        for warning, text in self._native.take_notices():
+            _log.log(logging.WARNING if warning else logging.INFO, text)
+
+
+def adapt_keys(
+    state: Mapping[str, Any], model_state: Mapping[str, Any] | Iterable[str], *, strict: bool = True
+) -> OrderedDict[str, Any]:
+    """A model's state under the keys that another wrapping of the model has.
+
+    ``module.`` (DataParallel, DDP) and ``_orig_mod.`` (torch.compile) are added or taken away, wherever in
+    a key they stand, until the keys fit.
+
+    Args:
+        state: The model's state from a checkpoint.
+        model_state: The model's own ``state_dict()``, or just its keys; with the former, shapes are
+            compared too.
+        strict: Raise when keys or shapes differ; else what fits is returned.
+
+    Raises:
+        BadInputError: a checkpoint of another model; the first keys and shapes that differ are named.
+    """
+    wanted = list(model_state)
+    shapes = model_state if isinstance(model_state, Mapping) else {}
+    by_bare: dict[str, list[str]] = {}
+    for key in state:
+        by_bare.setdefault(_bare(key), []).append(key)
+    adapted: OrderedDict[str, Any] = OrderedDict()
+    missing, used, unlike = [], set(), []
+    for key in wanted:
+        found = [key] if key in state else by_bare.get(_bare(key), [])
+        if len(found) != 1:
+            missing.append(key)
+            continue
+        used.add(found[0])
+        here = getattr(shapes.get(key), "shape", None) if shapes else None
+        there = getattr(state[found[0]], "shape", None)
+        if here is not None and there is not None and tuple(here) != tuple(there):
+            unlike.append(f"{key} is {_shape(here)} in the model and {_shape(there)} in the checkpoint")
+            continue
+        adapted[key] = state[found[0]]
+    extra = [key for key in state if key not in used]
+    if strict and (missing or extra or unlike):
+        raise _other_model(missing, extra, unlike)
+    metadata = getattr(state, "_metadata", None)
+    if metadata is not None:
+        adapted._metadata = metadata  # type: ignore[attr-defined]
+    return adapted
+
+
+def _bare(key: str) -> str:
+    return ".".join(part for part in key.split(".") if part not in _PREFIXES)
+
+
+def _shape(shape: Iterable[int]) -> str:
+    return "×".join(map(str, shape)) or "a single number"
+
+
+def _first(keys: list[str], count: int = 3) -> str:
+    more = f" and {len(keys) - count} more" if len(keys) > count else ""
+    return ", ".join(keys[:count]) + more
+
+
+def _other_model(missing: list[str], extra: list[str], unlike: list[str]) -> Error:
+    lines = ["the checkpoint is of another model"]
+    if unlike:
+        lines.append(f"shapes differ: {_first(unlike)}")
+    if missing:
+        lines.append(f"not in the checkpoint: {_first(missing)}")
+    if extra:
+        lines.append(f"not in the model: {_first(extra)}")
+    return _error(
+        BadInputError,
+        "bad-input",
+        "\n  ".join(lines),
+        "build the model that was saved, or give this run another directory",
+    )
+
+
+def _error(kind: type[Error], code: str, message: str, hint: str = "") -> Error:
+    error = kind(f"{message}\nhint: {hint}" if hint else message)
+    error.code = code
+    error.hint = hint
+    return error
+
+
+def _checkpoint(info: Mapping[str, Any]) -> Checkpoint:
+    return Checkpoint(**{**info, "pin": info["pin"] or None})
+
+
+def _close_quietly(native: _native._Store) -> None:
+    try:
+        native.close()
+    except Error as problem:
+        _log.error("the last checkpoint was not saved: %s", problem)

@@ -1,0 +1,148 @@
+#include "save/store/catalog.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "stoker/base/text.h"
+
+namespace stoker::save {
+namespace {
+
+constexpr std::string_view kStepPrefix = "step-";
+
+// The number in "step-4200-…"; 0 when there is none. Only for what has no readable manifest.
+Step step_in_name(const std::string& name) {
+  Step step = 0;
+  std::from_chars(name.data() + std::min(kStepPrefix.size(), name.size()), name.data() + name.size(), step);
+  return step;
+}
+
+std::optional<double> metric(const CheckpointInfo& checkpoint, const std::string& name) {
+  for (const auto& [key, value] : checkpoint.metrics) {
+    if (key == name && !std::isnan(value)) return value;
+  }
+  return std::nullopt;
+}
+
+// Checkpoints that the counting rules look at.
+bool numbered(const CheckpointInfo& checkpoint) { return checkpoint.pin.empty() && checkpoint.exact; }
+
+void keep_last(const std::vector<CheckpointInfo>& all, std::size_t last, std::set<std::size_t>& kept) {
+  std::size_t left = std::max<std::size_t>(1, last);
+  for (std::size_t i = all.size(); i-- > 0 && left > 0;) {
+    if (!numbered(all[i])) continue;
+    kept.insert(i);
+    --left;
+  }
+}
+
+void keep_every(const std::vector<CheckpointInfo>& all, std::int64_t every, std::set<std::size_t>& kept) {
+  std::int64_t reached = 0;  // the multiple that has its checkpoint
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!numbered(all[i]) || all[i].step / every <= reached) continue;
+    reached = all[i].step / every;
+    kept.insert(i);
+  }
+}
+
+void set_pointers(Listing& listing, const Keep& rule) {
+  for (const CheckpointInfo& checkpoint : listing.checkpoints) {
+    if (checkpoint.exact) listing.latest = checkpoint.step;
+  }
+  if (const auto best = best_of(listing.checkpoints, rule)) listing.best = listing.checkpoints[*best].step;
+}
+
+}  // namespace
+
+Result<Manifest> read_manifest(FileSystem& files, const std::filesystem::path& checkpoint) {
+  const auto path = checkpoint / kManifestName;
+  auto bytes = files.read(path, kMaxManifestBytes);
+  if (!bytes) {
+    Error error = bytes.error();
+    if (error.code == ErrorCode::kBadInput) error.code = ErrorCode::kCorrupt;  // larger than any that we write
+    return error;
+  }
+  auto manifest = decode(*bytes);
+  if (manifest) return manifest;
+  Error error = manifest.error();
+  error.message = fmt::format("{} cannot be trusted: {}", printable(path.native()), error.message);
+  return error;
+}
+
+CheckpointInfo describe(const Manifest& manifest, const std::filesystem::path& checkpoint) {
+  CheckpointInfo info;
+  info.step = manifest.step;
+  info.pin = manifest.pin;
+  info.exact = manifest.exact;
+  info.path = checkpoint;
+  info.created = manifest.created;
+  for (const StoredTensor& tensor : manifest.tensors) info.size_bytes += tensor.entry.size_bytes;
+  info.tensor_count = manifest.tensors.size();
+  info.metrics = manifest.metrics;
+  return info;
+}
+
+void sort_by_step(std::vector<CheckpointInfo>& checkpoints) {
+  std::sort(checkpoints.begin(), checkpoints.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
+    return std::tie(a.step, a.created, a.path) < std::tie(b.step, b.created, b.path);
+  });
+}
+
+Result<Listing> scan(FileSystem& files, const std::filesystem::path& dir) {
+  const auto entries = files.list(dir);
+  if (!entries) return entries.error();
+  Listing listing;
+  Keep rule;
+  Nanoseconds newest{-1};
+  for (const FileInfo& entry : *entries) {
+    if (!entry.is_directory || !entry.name.starts_with(kStepPrefix)) continue;
+    const auto path = dir / entry.name;
+    const auto manifest = read_manifest(files, path);
+    if (!manifest) {
+      listing.damaged.push_back({step_in_name(entry.name), path, manifest.error()});
+      continue;
+    }
+    listing.checkpoints.push_back(describe(*manifest, path));
+    if (manifest->created > newest) {
+      newest = manifest->created;
+      rule = manifest->keep;
+    }
+  }
+  sort_by_step(listing.checkpoints);
+  set_pointers(listing, rule);
+  return listing;
+}
+
+std::optional<std::size_t> best_of(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep) {
+  std::optional<std::size_t> best;
+  double record = 0;
+  for (std::size_t i = 0; i < checkpoints.size(); ++i) {
+    const auto value = metric(checkpoints[i], keep.best_metric);
+    if (!value || !checkpoints[i].exact) continue;
+    const bool better = keep.better == Better::kHigher ? *value > record : *value < record;
+    if (best && !better) continue;
+    best = i;
+    record = *value;
+  }
+  return best;
+}
+
+std::vector<std::filesystem::path> expired(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep) {
+  if (keep.last == 0) return {};
+  std::set<std::size_t> kept;
+  keep_last(checkpoints, keep.last, kept);
+  if (keep.every > 0) keep_every(checkpoints, keep.every, kept);
+  if (const auto best = best_of(checkpoints, keep)) kept.insert(*best);
+  std::vector<std::filesystem::path> gone;
+  for (std::size_t i = 0; i < checkpoints.size(); ++i) {
+    if (checkpoints[i].pin.empty() && !kept.contains(i)) gone.push_back(checkpoints[i].path);
+  }
+  return gone;
+}
+
+}  // namespace stoker::save

@@ -1,0 +1,34 @@
+// What lies in the store's directory, and which checkpoints the rules let go of.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "save/store/manifest.h"
+#include "stoker/base/files.h"
+#include "stoker/save/store.h"
+
+namespace stoker::save {
+
+// Unfinished work in the store's directory starts with this; whoever holds the lock may remove it.
+constexpr std::string_view kTemporaryPrefix = ".tmp-";
+
+// The manifest in a checkpoint's directory. Errors name the file: kNotFound, kCorrupt, kUnsupported, kIo.
+Result<Manifest> read_manifest(FileSystem& files, const std::filesystem::path& checkpoint);
+
+CheckpointInfo describe(const Manifest& manifest, const std::filesystem::path& checkpoint);
+
+// Reads all manifests of `dir`. Errors: kIo.
+Result<Listing> scan(FileSystem& files, const std::filesystem::path& dir);
+
+// The checkpoint that wins by `keep`'s metric, or nothing.
+std::optional<std::size_t> best_of(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep);
+
+// The directories that no rule of `keep` wants. `checkpoints` in a Listing's order.
+std::vector<std::filesystem::path> expired(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep);
+
+void sort_by_step(std::vector<CheckpointInfo>& checkpoints);
+
+}  // namespace stoker::save

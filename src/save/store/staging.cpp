@@ -1,0 +1,86 @@
+#include "save/store/staging.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "stoker/base/units.h"
+
+namespace stoker::save {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{2} << 20;
+
+}  // namespace
+
+unsigned usable_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+}
+
+void parallel_for(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0};
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::jthread> helpers;
+  for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) {
+    try {
+      helpers.emplace_back(run);
+    } catch (const std::system_error&) {
+      break;  // no more threads to be had; those there are do it all
+    }
+  }
+  run();
+}
+
+void copy_all(std::span<const Copy> copies, unsigned threads) {
+  std::vector<Copy> pieces;
+  std::size_t total = 0;
+  for (const Copy& copy : copies) {
+    for (std::size_t at = 0; at < copy.size; at += kPiece)
+      pieces.push_back({copy.to + at, copy.from + at, std::min(kPiece, copy.size - at)});
+    total += copy.size;
+  }
+  // A thread costs about as much as copying half a megabyte.
+  const auto worth = static_cast<unsigned>(std::min<std::size_t>(threads, 1 + total / kPiece));
+  parallel_for(pieces.size(), worth, [&](std::size_t i) { std::memcpy(pieces[i].to, pieces[i].from, pieces[i].size); });
+}
+
+StagingBuffer::~StagingBuffer() { release(); }
+
+void StagingBuffer::release() {
+  if (data_ != nullptr) ::munmap(data_, capacity_);
+  data_ = nullptr;
+  capacity_ = 0;
+}
+
+Status StagingBuffer::reserve(std::size_t size, unsigned threads) {
+  if (size <= capacity_) return {};
+  release();
+  const std::size_t rounded = (size + kPiece - 1) / kPiece * kPiece;
+  void* mapped = ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) {
+    return Error{ErrorCode::kNoSpace, fmt::format("no memory for {} of staging", format_size(rounded)),
+                 "a save needs room for one copy of the state"};
+  }
+  (void)::madvise(mapped, rounded, MADV_HUGEPAGE);  // best effort
+  (void)::madvise(mapped, rounded, MADV_DONTFORK);  // a forked worker has no use for it
+  data_ = static_cast<std::byte*>(mapped);
+  capacity_ = rounded;
+  constexpr std::size_t kPage = 4096;
+  parallel_for(rounded / kPiece, threads, [this](std::size_t i) {
+    for (std::size_t at = i * kPiece; at < (i + 1) * kPiece; at += kPage) data_[at] = std::byte{0};
+  });
+  return {};
+}
+
+}  // namespace stoker::save
