@@ -107,7 +107,9 @@ void Printer::flush_table() {
 
 void Printer::object(const Json& value) {
   STOKER_CHECK(value.has("schema"), "a verb's JSON needs a schema");
-  if (json_) write_line(stdout, value.dump(2));
+  if (!json_) return;
+  write_line(stdout, value.dump(2));
+  std::fflush(stdout);  // a reader at the other end of a pipe may be waiting for it
 }
 
 void Printer::say(std::string_view text) { write_line(stderr, text); }

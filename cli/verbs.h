@@ -6,6 +6,7 @@
 
 namespace stoker::cli {
 
+void add_run(CommandLine& cli);
 void add_version(CommandLine& cli);
 
 void add_all_verbs(CommandLine& cli);
