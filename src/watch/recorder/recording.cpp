@@ -112,6 +112,7 @@ Result<RecordedRun> Recording::close(Json outcome, int exit_code) {
   if (!first_error_.empty()) json_.set("recording_error", first_error_);
   ::unlink(ring_.path.c_str());
   STOKER_TRY(write_run_json(FileSystem::real(), run_, json_));
+  remove_hook_files(run_);
   return RecordedRun{run_, exit_code, json_};
 }
 

@@ -73,6 +73,7 @@ Result<bool> recover_run(const std::filesystem::path& run) {
   json->set("ended_utc", Json());
   if (taken) ::unlink(ring_path.c_str());  // only what has proved to be a ring: run.json may come from anywhere
   STOKER_TRY(write_run_json(FileSystem::real(), run, *json));
+  remove_hook_files(run);
   return true;
 }
 

@@ -150,6 +150,10 @@ void merge_hook_report(const std::filesystem::path& run, Json& json) {
   }
 }
 
+void remove_hook_files(const std::filesystem::path& run) {
+  for (const char* name : {"hook.json", "hook.first", "hook.claim"}) ::unlink((run / name).c_str());
+}
+
 std::string run_name(const std::vector<std::string>& command) {
   const std::string script = script_of(command);
   if (!script.empty()) return std::filesystem::path(script).stem().native();

@@ -44,6 +44,9 @@ Json first_run_json(const std::filesystem::path& run, const std::vector<std::str
 // to say why there is nothing.
 void merge_hook_report(const std::filesystem::path& run, Json& json);
 
+// Removes the hooks' own files, once they are in run.json.
+void remove_hook_files(const std::filesystem::path& run);
+
 // The script's name without its ending, else the program's.
 std::string run_name(const std::vector<std::string>& command);
 

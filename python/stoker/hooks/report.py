@@ -1,0 +1,88 @@
+"""``hook.json`` in the run's folder: what only the trainee knows, for the recorder to put into run.json."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+now = time.monotonic_ns
+
+_state: dict[str, dict[str, object]] = {}
+_pid = 0
+_owner = False  # this process writes hook.json
+
+
+def begin() -> None:
+    """Says that the hooks are loaded, unless another process of this run has said so."""
+    global _pid
+    _pid = os.getpid()
+    _state.clear()
+    _state["python"] = {
+        "version": sys.version.split()[0],
+        "executable": sys.executable,
+        "recorded": False,
+        "why": "the script made no step that the hooks see",
+        "pid": _pid,
+        "started_ns": now(),
+    }
+    try:
+        os.close(os.open(os.path.join(_folder(), "hook.first"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError:
+        return
+    _write()
+
+
+def claim() -> bool:
+    """Makes this process the run's trainee. False when another one is."""
+    global _owner
+    if os.getpid() != _pid:
+        return False
+    try:
+        os.close(os.open(os.path.join(_folder(), "hook.claim"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError:
+        return _owner
+    _owner = True
+    _write()
+    return True
+
+
+def set_python(**facts: object) -> None:
+    """Adds to ``run.json``'s ``python``."""
+    _state.get("python", {}).update(facts)
+    _write()
+
+
+def set_accelerate(applied: bool, why: str) -> None:
+    """What became of ``--accelerate``."""
+    _state["accelerate"] = {"applied": applied, "why": why}
+    _write()
+
+
+def set_exception(kind: str, message: str, traceback: str) -> None:
+    """The exception that ends the script."""
+    _state["exception"] = {"type": kind, "message": message[:4000], "traceback": traceback[-32000:]}
+    _write()
+
+
+def _folder() -> str:
+    return os.environ["STOKER_RUN"]
+
+
+def _claimed_by_another() -> bool:
+    return not _owner and os.path.exists(os.path.join(_folder(), "hook.claim"))
+
+
+def _write() -> None:
+    """Replaces hook.json, unless another process is the trainee. A folder that is gone or full is not the script's problem."""
+    if os.getpid() != _pid or _claimed_by_another():
+        return
+    path = os.path.join(_folder(), "hook.json")
+    temporary = f"{path}.{_pid}"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(_state, file)
+        os.replace(temporary, path)
+    except OSError:
+        pass
