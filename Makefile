@@ -36,9 +36,7 @@ format:  ## rewrite the sources in the house style
 bench: build  ## the figures of bench/RESULTS.md on this machine
 	@scripts/bench
 
-wheel:  ## dist/*.whl, which Ubuntu 22.04 and newer load
-	@scripts/setup wheel
-	@scripts/venv test
+wheel: setup  ## dist/*.whl, which Ubuntu 22.04 and newer load
 	@scripts/wheel
 
 clean:  ## remove what was built; .venv stays
