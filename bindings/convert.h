@@ -37,6 +37,7 @@ nb::object from_json(const Json& value);
 
 void bind_base(nb::module_& m);
 void bind_feed(nb::module_& m);
+void bind_image(nb::module_& m);
 void bind_save(nb::module_& m);
 void bind_watch(nb::module_& m);
 

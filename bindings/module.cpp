@@ -5,6 +5,7 @@ NB_MODULE(_native, m) {
   m.attr("__version__") = STOKER_VERSION;
   stoker::python::bind_base(m);
   stoker::python::bind_feed(m);
+  stoker::python::bind_image(m);
   stoker::python::bind_save(m);
   stoker::python::bind_watch(m);
 }

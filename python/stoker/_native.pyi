@@ -34,6 +34,23 @@ def find_run(spec: str) -> str: ...
 
 # --- feed ---
 
+def image_info(data: bytes) -> dict[str, str | int]: ...
+def decode_rgb(data: bytes, exif_apply: bool = False) -> tuple[int, int, bytes]: ...
+def render_image(
+    data: bytes,
+    crop: tuple[int, int, int, int],
+    size: tuple[int, int],
+    window: tuple[int, int, int, int],
+    mirror: bool = False,
+    interpolation: str = "bilinear",
+    arithmetic: int = 13,
+    float32: bool = False,
+    mean: tuple[float, float, float] = (0, 0, 0),
+    std: tuple[float, float, float] = (1, 1, 1),
+    multiply: bool = False,
+    exif_apply: bool = False,
+) -> bytes: ...
+
 # --- save ---
 
 class _Store:

@@ -36,6 +36,8 @@ struct IntBox {
   int top = 0;
   int width = 0;
   int height = 0;
+
+  friend bool operator==(const IntBox&, const IntBox&) = default;
 };
 
 enum class Interpolation { kNearest, kBilinear, kBicubic };  // bilinear and bicubic with antialias, as Pillow

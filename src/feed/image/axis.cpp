@@ -1,0 +1,155 @@
+#include "feed/image/axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stoker::feed {
+namespace {
+
+double triangle(double x) { return std::max(1.0 - std::fabs(x), 0.0); }
+
+// Keys' cubic with a = −0.5.
+double cubic(double x) {
+  constexpr double a = -0.5;
+  x = std::fabs(x);
+  if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
+  return 0.0;
+}
+
+struct Filter {
+  double (*shape)(double);
+  double support;
+};
+Filter filter_of(Interpolation interpolation) {
+  return interpolation == Interpolation::kBicubic ? Filter{&cubic, 2.0} : Filter{&triangle, 1.0};
+}
+
+// Where output i of the axis stands among the outputs of the resize.
+int output_at(int first, int count, bool mirror, int i) { return first + (mirror ? count - 1 - i : i); }
+
+// The weights of all outputs, in double as Pillow computes them, then rounded half away from zero.
+class Weights {
+ public:
+  Weights(int in, int out, const Filter& filter)
+      : in_(in),
+        filter_(filter),
+        scale_(static_cast<double>(in) / out),
+        spread_(std::max(scale_, 1.0)),
+        support_(filter.support * spread_),
+        row_(static_cast<std::size_t>(std::ceil(support_)) * 2 + 1),
+        exact_(row_) {}
+
+  // Appends output `output` to the axis; its weights, zeros at both ends trimmed, become the next row.
+  void append(int output, Axis& axis) {
+    const double center = (output + 0.5) * scale_;
+    const int first = std::max(static_cast<int>(center - support_ + 0.5), 0);
+    const int end = std::min(static_cast<int>(center + support_ + 0.5), in_);
+    const auto taps = static_cast<std::size_t>(std::max(end - first, 1));
+    const double shrink = 1.0 / spread_;
+    double sum = 0;
+    for (std::size_t i = 0; i < taps; ++i) {
+      exact_[i] = filter_.shape((static_cast<int>(i) + first - center + 0.5) * shrink);
+      sum += exact_[i];
+    }
+    rounded_.resize(rounded_.size() + row_);
+    int* row = &rounded_[rounded_.size() - row_];
+    for (std::size_t i = 0; i < taps; ++i) row[i] = rounded(sum != 0 ? exact_[i] / sum : exact_[i]);
+
+    std::size_t last = taps;
+    while (last > 1 && row[last - 1] == 0) --last;
+    std::size_t zeros = 0;
+    while (zeros + 1 < last && row[zeros] == 0) ++zeros;
+    std::copy(row + zeros, row + last, row);
+    axis.start.push_back(first + static_cast<int>(zeros));
+    axis.taps.push_back(static_cast<int>(last - zeros));
+  }
+
+  const int* row(std::size_t i) const { return &rounded_[i * row_]; }
+
+ private:
+  static int rounded(double weight) {
+    const double scaled = weight * (1 << kWeightBits);
+    return static_cast<int>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+  }
+
+  const int in_;
+  const Filter filter_;
+  const double scale_;
+  const double spread_;
+  const double support_;
+  const std::size_t row_;
+  std::vector<double> exact_;
+  std::vector<int> rounded_;
+};
+
+std::int16_t high_part(int weight) { return static_cast<std::int16_t>(weight >> kLowBits); }
+std::int16_t low_part(int weight) { return static_cast<std::int16_t>(weight & ((1 << kLowBits) - 1)); }
+
+// Fits starts to the part of the source that is used, and lays the weights out in pairs. An output near the end starts
+// earlier, with weights of zero, so that kernels which always read `pairs` pairs stay inside the row.
+void pack(const Weights& weights, Axis& axis) {
+  const int length = axis.source_end - axis.source_begin;
+  axis.weight.assign(static_cast<std::size_t>(axis.count * axis.pairs), TapPair{});
+  for (std::size_t i = 0; i < axis.start.size(); ++i) {
+    const int over = axis.start[i] + 2 * axis.pairs - length;
+    const int shift = std::clamp(over, 0, axis.start[i]);
+    const int* row = weights.row(i);
+    TapPair* out = &axis.weight[i * static_cast<std::size_t>(axis.pairs)];
+    for (int tap = 0; tap < axis.taps[i]; ++tap) {
+      const int at = tap + shift;
+      out[at / 2].high[at % 2] = high_part(row[tap]);
+      out[at / 2].low[at % 2] = low_part(row[tap]);
+    }
+    axis.start[i] -= shift;
+    axis.taps[i] += shift;
+  }
+}
+
+// Pillow walks in steps of the scale; the sum, not a product, decides where a pixel falls.
+void append_nearest(int in, int out, Axis& axis, int first) {
+  const double step = static_cast<double>(in) / out;
+  double at = step * 0.5;
+  for (int i = 0; i < first + axis.count; ++i, at += step)
+    if (i >= first) axis.start.push_back(std::min(static_cast<int>(at), in - 1));
+  if (axis.mirrored) std::reverse(axis.start.begin(), axis.start.end());
+  axis.taps.assign(axis.start.size(), 1);
+}
+
+// Counts starts from the first source pixel that is used.
+void find_source(Axis& axis) {
+  axis.source_begin = *std::min_element(axis.start.begin(), axis.start.end());
+  axis.source_end = 0;
+  for (std::size_t i = 0; i < axis.start.size(); ++i) {
+    axis.source_end = std::max(axis.source_end, axis.start[i] + axis.taps[i]);
+    axis.start[i] -= axis.source_begin;
+  }
+}
+
+}  // namespace
+
+void make_axis(int in, int out, int first, int count, bool mirror, Interpolation interpolation, Axis& axis) {
+  axis.count = count;
+  axis.mirrored = mirror;
+  axis.identity = in == out;
+  axis.pairs = 0;
+  axis.start.clear();
+  axis.taps.clear();
+  axis.weight.clear();
+  if (axis.identity || interpolation == Interpolation::kNearest) {
+    append_nearest(in, out, axis, first);
+    return find_source(axis);
+  }
+  Weights weights(in, out, filter_of(interpolation));
+  for (int i = 0; i < count; ++i) weights.append(output_at(first, count, mirror, i), axis);
+  find_source(axis);
+  axis.pairs = (*std::max_element(axis.taps.begin(), axis.taps.end()) + 1) / 2;
+  pack(weights, axis);
+}
+
+bool vertical_first(Arithmetic arithmetic, int in_width, int in_height, int out_width, int out_height) {
+  return arithmetic == Arithmetic::kPillow13 && out_height < in_height &&
+         2 * (std::int64_t{in_width} - out_width) < std::int64_t{in_height} - out_height;
+}
+
+}  // namespace stoker::feed
