@@ -117,13 +117,19 @@ def test_orientation_is_read_and_applied_only_when_asked() -> None:
     stored = Image.open(path)
     shown = ImageOps.exif_transpose(stored)
     assert _native.decode_rgb(data)[2] == stored.convert("RGB").tobytes()
-    assert _native.decode_rgb(data, exif_apply=True) == (shown.height, shown.width, shown.convert("RGB").tobytes())
+    assert _native.decode_rgb(data, exif_apply=True) == (
+        shown.height,
+        shown.width,
+        shown.convert("RGB").tobytes(),
+    )
     for case in random_cases(random.Random(1), shown.width, shown.height, 40):
         assert case.stoker(data, exif_apply=True) == case.pillow(shown.convert("RGB"))
 
 
 @pytest.mark.parametrize("multiply", [False, True], ids=["ToTensor", "v2.ToDtype"])
-@pytest.mark.parametrize(("mean", "std"), [IMAGENET, ((0.0,) * 3, (1.0,) * 3), ((0.5,) * 3, (0.5, 0.3, 1 / 3))])
+@pytest.mark.parametrize(
+    ("mean", "std"), [IMAGENET, ((0.0,) * 3, (1.0,) * 3), ((0.5,) * 3, (0.5, 0.3, 1 / 3))]
+)
 def test_float_result_is_torchvisions(
     multiply: bool, mean: tuple[float, float, float], std: tuple[float, float, float]
 ) -> None:
@@ -132,7 +138,9 @@ def test_float_result_is_torchvisions(
     scale = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]) if multiply else None
     to_float = scale or pytest.importorskip("torchvision.transforms").ToTensor()
     path = IMAGES / "leaf_baseline.jpg"
-    image = Image.open(path).convert("RGB").crop((20, 30, 230, 220)).resize((224, 224), Image.Resampling.BILINEAR)
+    image = (
+        Image.open(path).convert("RGB").crop((20, 30, 230, 220)).resize((224, 224), Image.Resampling.BILINEAR)
+    )
     # Every value in every channel, beside a real picture.
     ramp = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2)
     for data, crop, size, picture in [
@@ -158,7 +166,9 @@ def test_padding_of_a_window_is_black_before_normalisation() -> None:
 
 def test_crop_outside_the_picture_is_refused() -> None:
     data = (IMAGES / "leaf_baseline.jpg").read_bytes()
-    with pytest.raises(BadInputError, match=r"the crop 10x10 at \(250, 0\) does not lie in a picture of 256x256"):
+    with pytest.raises(
+        BadInputError, match=r"the crop 10x10 at \(250, 0\) does not lie in a picture of 256x256"
+    ):
         _native.render_image(data, (250, 0, 10, 10), (5, 5), (0, 0, 5, 5))
 
 
@@ -250,7 +260,9 @@ def test_every_leaf_and_photo_is_pillows_bytes(shared: Path) -> None:
 # --- the other Pillow ---
 
 
-@pytest.mark.parametrize("folder", [p for p in os.environ.get("STOKER_OTHER_PILLOW", "").split(os.pathsep) if p])
+@pytest.mark.parametrize(
+    "folder", [p for p in os.environ.get("STOKER_OTHER_PILLOW", "").split(os.pathsep) if p]
+)
 def test_other_pillow_has_its_own_arithmetic(folder: str) -> None:
     """``STOKER_OTHER_PILLOW``: folders made by ``pip install --target FOLDER pillow==12.3.0`` and the like."""
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([folder, os.environ["PYTHONPATH"]]))
@@ -259,7 +271,9 @@ def test_other_pillow_has_its_own_arithmetic(folder: str) -> None:
         [sys.executable, script, "11", *SAME], env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"Pillow {PIL.__version__}:" not in done.stdout, "the folder holds the Pillow that is installed anyway"
+    assert f"Pillow {PIL.__version__}:" not in done.stdout, (
+        "the folder holds the Pillow that is installed anyway"
+    )
 
 
 def test_the_two_arithmetics_differ_where_their_pass_order_does() -> None:
