@@ -5,6 +5,7 @@ namespace stoker::cli {
 // In the order in which --help lists them.
 void add_all_verbs(CommandLine& cli) {
   add_run(cli);
+  add_report(cli);
   add_version(cli);
 }
 

@@ -7,6 +7,7 @@
 namespace stoker::cli {
 
 void add_run(CommandLine& cli);
+void add_report(CommandLine& cli);
 void add_version(CommandLine& cli);
 
 void add_all_verbs(CommandLine& cli);

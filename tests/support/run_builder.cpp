@@ -11,7 +11,7 @@ RunBuilder::RunBuilder() {
   data_.run = Json::object({{"schema", "stoker.run.v1"},
                             {"run_id", "20261201T183543Z-train-0001"},
                             {"started_monotonic_ns", std::int64_t{kStartNs}},
-                            {"outcome", Json::object({{"kind", "exit"}, {"code", 0}})}});
+                            {"outcome", Json::object({{"kind", "finished"}, {"code", 0}})}});
 }
 
 std::uint32_t RunBuilder::name_of(std::string_view name) {

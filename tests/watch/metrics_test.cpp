@@ -68,7 +68,8 @@ TEST(Metrics, FirstBatchCountsFromAskingForTheIterator) {
 }
 
 TEST(Metrics, MilestonesCountFromTheProcessStart) {
-  const Metrics m = measure(small_run().instant("start.torch", 700).build());
+  const Metrics m = measure(
+      small_run().set("python", Json::object({{"torch_imported_ns", RunBuilder::kStartNs + 700'000'000}})).build());
   EXPECT_NEAR(*m.milestones.import_done, 0.700, 1e-9);
   EXPECT_NEAR(*m.milestones.first_batch, 1.142, 1e-9);
   EXPECT_NEAR(*m.milestones.first_step, 1.210, 1e-9);

@@ -43,6 +43,8 @@ struct PhaseTimes {
   double total() const;
   // The share of `phase` in the total, 0–1; 0 of an empty tree.
   double share(Phase phase) const;
+  // All shares in tenths of a percent, rounded so that they sum to 1000 (largest remainder); all 0 of an empty tree.
+  std::array<int, kPhaseCount> per_mille() const;
 };
 
 // From the end of the step before to the end of this one's optimizer call.

@@ -17,10 +17,14 @@ Json milliseconds(const Distribution& d) {
 
 Json phase_list(const PhaseTimes& phases) {
   Json list = Json::array();
+  const auto per_mille = phases.per_mille();
   for (std::size_t i = 0; i < kPhaseCount; ++i) {
     const auto phase = static_cast<Phase>(i);
-    list.push(Json::object(
-        {{"name", name(phase)}, {"title", title(phase)}, {"seconds", phases[phase]}, {"share", phases.share(phase)}}));
+    list.push(Json::object({{"name", name(phase)},
+                            {"title", title(phase)},
+                            {"seconds", phases[phase]},
+                            {"share", phases.share(phase)},
+                            {"percent", per_mille[i] / 10.0}}));
   }
   return list;
 }

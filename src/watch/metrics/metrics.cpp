@@ -101,17 +101,16 @@ Signal<double> since(std::uint64_t start_ns, std::uint64_t time_ns, const char* 
 
 // 0 when the only epoch may have been cut short.
 std::uint64_t first_epoch_end(const RunData& data, const Metrics& metrics) {
-  const bool ended_by_itself = data.run["outcome"]["kind"].as_string() == "exit";
+  const std::string& ended = data.run["outcome"]["kind"].as_string();
+  const bool ended_by_itself = ended == "finished" || ended == "exit";
   if (metrics.epochs.empty() || (metrics.epochs.size() == 1 && !ended_by_itself)) return 0;
   return metrics.epochs[0].end_ns;
 }
 
 void measure_milestones(const RunData& data, const Timeline& timeline, Metrics& metrics) {
   const std::uint64_t start = metrics.start_ns;
-  std::uint64_t import_ns = 0;
-  for (const Instant& instant : data.instants) {
-    if (import_ns == 0 && data.names[instant.name] == "start.torch") import_ns = instant.time_ns;
-  }
+  const auto imported = data.run["python"]["torch_imported_ns"].as_int();
+  const std::uint64_t import_ns = imported > 0 ? static_cast<std::uint64_t>(imported) : 0;
   std::uint64_t batch_ns = 0;
   for (const Iteration& one : timeline.iterations) {
     if (batch_ns == 0 && one.training) batch_ns = one.first_batch_ns;

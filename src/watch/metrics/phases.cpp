@@ -45,6 +45,20 @@ double PhaseTimes::share(Phase phase) const {
   return all > 0 ? (*this)[phase] / all : 0;
 }
 
+std::array<int, kPhaseCount> PhaseTimes::per_mille() const {
+  std::array<int, kPhaseCount> rounded{};
+  if (total() <= 0) return rounded;
+  std::array<std::size_t, kPhaseCount> order{};
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto exact = [&](std::size_t i) { return 1000 * share(static_cast<Phase>(i)); };
+  int missing = 1000;
+  for (std::size_t i = 0; i < kPhaseCount; ++i) missing -= rounded[i] = static_cast<int>(exact(i));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return exact(a) - rounded[a] > exact(b) - rounded[b]; });
+  for (std::size_t i = 0; missing > 0; --missing, ++i) ++rounded[order[i % kPhaseCount]];
+  return rounded;
+}
+
 double Step::seconds() const { return phases.total() - phases[Phase::kEvaluation] - phases[Phase::kCheckpoint]; }
 
 double Step::compute_seconds() const {

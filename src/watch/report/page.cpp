@@ -1,0 +1,46 @@
+// The HTML page: a template that Vite built from web/ into one file, with a place for the report's JSON.
+#include <cstddef>
+
+#include "stoker/watch/report.h"
+
+namespace stoker::watch {
+
+// Written by the build from build/web/report.html, or empty where there is none.
+extern const unsigned char kReportPage[];
+extern const std::size_t kReportPageBytes;
+
+namespace {
+
+constexpr std::string_view kPlace = "\"__STOKER_REPORT__\"";
+
+// Inside <script type="application/json"> only "</" and "<!--" could end or change what the parser reads.
+std::string script_safe(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> html_page(const Json& report) {
+  const std::string_view page(reinterpret_cast<const char*>(kReportPage), kReportPageBytes);
+  const std::size_t at = page.find(kPlace);
+  if (at == std::string_view::npos) {
+    return Error{
+        ErrorCode::kUnsupported, "this build of stoker has no report page in it",
+        "run scripts/build-web (it needs Node.js 20.19 or newer) and build again; `stoker report --json` works"};
+  }
+  std::string out(page.substr(0, at));
+  out += script_safe(report.dump());
+  out += page.substr(at + kPlace.size());
+  return out;
+}
+
+}  // namespace stoker::watch
