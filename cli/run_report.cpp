@@ -3,6 +3,7 @@
 #include "stoker/base/clock.h"
 #include "stoker/base/files.h"
 #include "stoker/base/run_directory.h"
+#include "stoker/watch/recorder.h"
 #include "stoker/watch/report.h"
 
 namespace stoker::cli {
@@ -25,6 +26,7 @@ Json judge_now(const std::filesystem::path& run, const watch::RunData& data, con
 }  // namespace
 
 Result<Json> report_of(const std::filesystem::path& run) {
+  if (auto recovered = watch::recover_run(run); !recovered) return recovered.error();
   auto data = watch::read_run(run);
   if (!data) return data.error();
   const watch::Metrics metrics = watch::measure(*data);
