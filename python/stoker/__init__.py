@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ._native import InUseError as InUseError
     from ._native import IoError as IoError
     from ._native import NoSpaceError as NoSpaceError
+    from .session import BudgetReached as BudgetReached
+    from .session import Session as Session
+    from .session import seed_everything as seed_everything
     from .store import Keep as Keep
     from .store import Store as Store
 
@@ -30,6 +33,9 @@ _HOME = {
     "IoError": "._native",
     "Keep": ".store",
     "Store": ".store",
+    "BudgetReached": ".session",
+    "Session": ".session",
+    "seed_everything": ".session",
 }
 
 __all__ = ["__version__", *_HOME]

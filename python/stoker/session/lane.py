@@ -1,0 +1,96 @@
+"""One loader of a session while its batches are handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .loaders import Position, position_of
+from .talk import Talk
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+
+class Lane:
+    """Where one loader stands in the epoch.
+
+    ``begun`` says that the epoch's order has been drawn, ``handed`` counts the batches that the loop has
+    asked for and got, ``exhausted`` says that it has seen the end.
+    """
+
+    def __init__(self, loader: Any, talk: Talk) -> None:
+        """At the start of an epoch."""
+        self.loader = loader
+        self.begun = False
+        self.handed = 0
+        self.exhausted = False
+        self.returned = False  # to its place by a resume, and not iterated since
+        self._position: Position = position_of(loader, talk)
+
+    def begin(self, epoch: int) -> Iterator[Any]:
+        """What is left of the epoch's batches."""
+        self.returned = False
+        self.begun = True
+        return iter(()) if self.exhausted else self._position.begin(epoch)
+
+    def start_over(self) -> None:
+        """A new epoch."""
+        self.begun = False
+        self.handed = 0
+        self.exhausted = False
+        self.returned = False
+
+    def at_end(self) -> bool:
+        """Whether the batch that was handed out last is known to be the epoch's last."""
+        try:
+            return self.handed >= len(self.loader)
+        except (TypeError, NotImplementedError):
+            return False
+
+    def to_state(self) -> dict[str, Any]:
+        """For ``from_state``."""
+        place = self._position.position(self.handed)
+        return {"begun": self.begun, "handed": self.handed, "exhausted": self.exhausted, "position": place}
+
+    def from_state(self, state: Mapping[str, Any]) -> None:
+        """Back to where ``to_state`` was called."""
+        self.begun, self.handed, self.exhausted = state["begun"], state["handed"], state["exhausted"]
+        self.returned = self.begun
+        self._position.seek(state["position"], within_epoch=self.begun and not self.exhausted)
+
+
+class Batches:
+    """The iterator that ``Session.batches`` returns; each request for a batch may be a save point."""
+
+    def __init__(self, engine: Engine, lane: Lane) -> None:
+        """Starts the loader at the first request."""
+        self._engine = engine
+        self._lane = lane
+        self._left: Iterator[Any] | None = None
+
+    def __iter__(self) -> Batches:
+        """Itself."""
+        return self
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch, as the loader says."""
+        return len(self._lane.loader)
+
+    def __next__(self) -> Any:
+        """The next batch; what the previous one was for is done."""
+        engine, lane = self._engine, self._lane
+        if engine.ended:
+            raise StopIteration
+        if self._left is None:
+            self._left = engine.begin(lane)
+        engine.batch_wanted(lane)
+        if engine.ended:
+            raise StopIteration
+        try:
+            batch = next(self._left)
+        except StopIteration:
+            engine.exhausted(lane)
+            raise
+        engine.batch_given(lane)
+        return batch

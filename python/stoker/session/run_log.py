@@ -1,0 +1,117 @@
+"""Small files beside the checkpoints: who ran when, and the scalars that the user logged."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import _native
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Replaces the file at ``path``; a crash leaves the old one or the new one."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with beside.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+class SessionFile:
+    """``session.json``: one entry for each process that worked on the run.
+
+    ``run_id`` is the recorder's where one listens, so that a session leads to its report.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Reads what earlier sessions left; a damaged file is started anew, since nothing depends on it."""
+        self._path = directory / "session.json"
+        try:
+            self._sessions: list[dict[str, Any]] = json.loads(self._path.read_text())["sessions"]
+        except (OSError, ValueError, KeyError, TypeError):
+            self._sessions = []
+        self._own: dict[str, Any] = {}
+
+    def begin(self, resumed_from: int | None) -> None:
+        """Adds this process."""
+        self._own = {
+            "run_id": os.environ.get("STOKER_RUN_ID") or new_run_id(),
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "started_utc": utc_now(),
+            "resumed_from": resumed_from,
+            "outcome": "running",
+        }
+        self._sessions.append(self._own)
+        self._write()
+
+    def end(self, outcome: str, step: int) -> None:
+        """How this process left, and with how many steps done."""
+        self._own.update(outcome=outcome, step=step, ended_utc=utc_now())
+        self._write()
+
+    def _write(self) -> None:
+        record = {"schema": "stoker.session.v1", "sessions": self._sessions}
+        write_durably(self._path, json.dumps(record, indent=1) + "\n")
+
+
+class ScalarLog:
+    """``log.jsonl``: one line a call of ``Session.log``, cut back to the step that a resume starts from."""
+
+    def __init__(self, directory: Path) -> None:
+        """Opens nothing until the first line."""
+        self._path = directory / "log.jsonl"
+        self._lines: list[str] = []
+
+    def cut_after(self, step: int) -> None:
+        """Forgets lines of steps that will be done again."""
+        try:
+            lines = self._path.read_text().splitlines(keepends=True)
+        except FileNotFoundError:
+            return
+        kept = [line for line in lines if line_step(line) <= step]
+        if len(kept) != len(lines):
+            write_durably(self._path, "".join(kept))
+
+    def add(self, step: int, epoch: int, scalars: Mapping[str, float]) -> None:
+        """Keeps one line until ``flush``, and tells the recorder if one listens."""
+        self._lines.append(json.dumps({"step": step, "epoch": epoch, **scalars}) + "\n")
+        if len(self._lines) >= 100:
+            self.flush()
+        if _native.events_on():
+            for name, value in scalars.items():
+                _native.event_counter(_native.event_name(name), value)
+
+    def flush(self) -> None:
+        """Hands the lines to the system."""
+        if self._lines:
+            with self._path.open("a") as file:
+                file.write("".join(self._lines))
+            self._lines.clear()
+
+
+def line_step(line: str) -> float:
+    """The step of a line; infinite for one that a crash cut short."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
+
+
+def new_run_id() -> str:
+    """``20260102T030405Z-train-1a2b``."""
+    name = Path(sys.argv[0]).stem or "python"
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{name}-{secrets.token_hex(2)}"
+
+
+def utc_now() -> str:
+    """``2026-01-02T03:04:05Z``."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
