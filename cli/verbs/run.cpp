@@ -1,12 +1,12 @@
-#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "package_directory.h"
+#include "run_report.h"
 #include "stoker/base/text.h"
 #include "stoker/watch/recorder.h"
-#include "stoker/watch/run_data.h"
+#include "stoker/watch/report.h"
 #include "verbs.h"
 
 namespace stoker::cli {
@@ -26,29 +26,28 @@ Exit not_started(const Error& error, Printer& out) {
   return static_cast<Exit>(error.code == ErrorCode::kNotFound ? 127 : 126);
 }
 
-bool has_steps(const watch::RunData& data) {
-  return std::any_of(data.spans.begin(), data.spans.end(),
-                     [&](const watch::Span& span) { return data.names[span.name] == "optimizer"; });
-}
-
-// What a run without steps should have had, or "" when it has them.
-std::string missing(const watch::RecordedRun& done) {
-  if (!done.json["python"]["recorded"].as_bool()) return "not recorded: " + done.json["python"]["why"].as_string();
-  const auto data = watch::read_run(done.run);
-  if (!data || has_steps(*data)) return "";
-  return "no step seen: the script called no torch optimizer's step() while it was recorded; run it until it has "
-         "trained a few batches";
-}
-
-Exit report(const watch::RecordedRun& done, const RunArgs& args, Printer& out) {
-  const std::string run = done.run.native();
-  out.say(fmt::format("stoker: recorded in {}", printable(run)));
-  if (!args.no_report) {
-    if (const std::string what = missing(done); !what.empty()) out.say("stoker: " + what);
+// What the run says about itself; a report that cannot be made does not change how the script ended.
+void show(const watch::RecordedRun& done, Json& result, Printer& out) {
+  if (!done.json["python"]["recorded"].as_bool()) {
+    out.say("stoker: not recorded: " + done.json["python"]["why"].as_string());
+    return;
   }
-  Json object = Json::object({{"schema", "stoker.run-result.v1"}, {"run", run}, {"exit_code", done.exit_code}});
-  object.set("outcome", done.json["outcome"]);
-  out.object(object);
+  const auto document = report_of(done.run);
+  if (!document) {
+    out.say("stoker: no report: " + document.error().message);
+    return;
+  }
+  for (const std::string& line : watch::terminal_report(*document)) out.line(line);
+  result.set("report", *document);
+}
+
+Exit finish(const watch::RecordedRun& done, const RunArgs& args, Printer& out) {
+  const std::string run = done.run.native();
+  Json result = Json::object({{"schema", "stoker.run-result.v1"}, {"run", run}, {"exit_code", done.exit_code}});
+  result.set("outcome", done.json["outcome"]);
+  out.say(fmt::format("stoker: recorded in {}", printable(run)));
+  if (!args.no_report) show(done, result, out);
+  out.object(result);
   return static_cast<Exit>(done.exit_code);
 }
 
@@ -80,7 +79,7 @@ Exit run(const RunArgs& args, Printer& out) {
   }
   const auto done = watch::record(args.command, options_of(args, out));
   if (!done) return not_started(done.error(), out);
-  return report(*done, args, out);
+  return finish(*done, args, out);
 }
 
 }  // namespace

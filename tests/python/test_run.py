@@ -162,7 +162,8 @@ def test_script_that_never_trains_is_told_what_is_missing(script: Callable[..., 
     out = cli("run", "--", sys.executable, script("print('hello')"))
     assert out.returncode == 0
     assert out.stdout.startswith("hello\n")
-    assert "step" in out.stderr
+    assert "no step seen" in out.stderr
+    assert "train a few batches" in out.stderr
     assert run_json()["python"]["recorded"] is False
 
 
@@ -209,10 +210,8 @@ def test_hidden_sitecustomize_still_runs(script: Callable[..., Path], cli: Cli, 
     mine.mkdir()
     (mine / "sitecustomize.py").write_text("import builtins; builtins.from_mine = 'from mine'")
     path = os.pathsep.join([str(mine), os.environ["PYTHONPATH"]])
-    out = cli(
-        "run", "--", sys.executable, script("import sys; print(from_mine, any('_inject' in p for p in sys.path))"),
-        env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    text = "import sys; print(from_mine, any('_inject' in folder for folder in sys.path))"
+    out = cli("run", "--", sys.executable, script(text), env={**os.environ, "PYTHONPATH": path})
     assert out.stdout.startswith("from mine False\n")
 
 
@@ -254,3 +253,70 @@ def test_sigterm_is_passed_on(script: Callable[..., Path], tmp_path: Path) -> No
     parent.terminate()
     assert parent.wait(30) == 128 + signal.SIGTERM
     assert run_json()["outcome"]["signal"] == signal.SIGTERM
+
+
+def wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{pid}").exists() and "State:\tZ" not in Path(f"/proc/{pid}/status").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_sigkill_of_the_parent_loses_nothing_and_the_trainee_trains_on(
+    script: Callable[..., Path], cli: Cli, tmp_path: Path
+) -> None:
+    parent = start_endless(script, tmp_path)
+    trainee = run_json()["trainee_pid"]
+    parent.kill()
+    parent.wait()
+    before = time.monotonic_ns()
+    time.sleep(0.5)  # the trainee's own time: it goes on without us
+    out = cli("report", "--json")
+    assert out.returncode == 0, out.stderr
+    assert run_json()["outcome"]["kind"] == "running"
+    steps = [span for span in spans(the_run()) if span.name == "optimizer"]
+    assert steps[-1].end_ns > before, "events after the parent's death are there"
+
+    (tmp_path / "enough").touch()
+    wait_for_end(trainee)
+    out = cli("report", "--json")
+    assert out.returncode == 0, out.stderr
+    kept = run_json()
+    assert kept["outcome"]["kind"] == "lost"
+    assert "taken from its ring" in kept["outcome"]["why"]
+    assert kept["python"]["recorded"] is True
+    after = [span for span in spans(the_run()) if span.name == "optimizer"]
+    assert len(after) > len(steps)
+    assert len({span.begin_ns for span in after}) == len(after), "nothing twice"
+    assert no_ring_left(the_run())
+
+
+def test_sigkill_of_both_leaves_what_had_been_reported(
+    script: Callable[..., Path], cli: Cli, tmp_path: Path
+) -> None:
+    parent = start_endless(script, tmp_path)
+    trainee = run_json()["trainee_pid"]
+    parent.kill()
+    os.kill(trainee, signal.SIGKILL)
+    parent.wait()
+    wait_for_end(trainee)
+    out = cli("report")
+    assert out.returncode == 0, out.stderr
+    assert run_json()["outcome"]["kind"] == "lost"
+    assert len([span for span in spans(the_run()) if span.name == "optimizer"]) >= 19
+    assert no_ring_left(the_run())
+
+
+def test_launcher_that_imports_torch_does_not_take_the_trainees_place(
+    script: Callable[..., Path], cli: Cli, tmp_path: Path
+) -> None:
+    train = script(TINY, WORKERS=0)
+    launcher = tmp_path / "launch.py"
+    launcher.write_text(
+        f"import subprocess, sys, torch\nsys.exit(subprocess.call([sys.executable, {str(train)!r}]))"
+    )
+    assert cli("run", "--", sys.executable, launcher).returncode == 0
+    recorded = run_json()
+    assert recorded["python"]["recorded"] is True
+    assert recorded["python"]["pid"] != recorded["trainee_pid"]
+    assert sum(span.name == "optimizer" for span in spans(the_run())) == 8

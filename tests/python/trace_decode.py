@@ -63,7 +63,7 @@ def spans(run: Path) -> list[Span]:
 
 
 def check_frames(data: bytes) -> int:
-    """Walks a segment by docs/formats/trace.md alone; returns its number of frames, all of which must be whole."""
+    """Walks a segment by docs/formats/trace.md alone; returns its number of frames, all of them whole."""
     at = start = frames = 0
     while at < len(data):
         if data[at] == 0x0A:

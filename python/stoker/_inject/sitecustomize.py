@@ -1,7 +1,7 @@
-"""Loaded by Python at start because ``stoker run`` put this folder into PYTHONPATH: installs the hooks, then gets out.
+"""Loaded by Python at its start, because ``stoker run`` put this folder into PYTHONPATH: installs the hooks.
 
-Whatever goes wrong in here must not be the script's problem, and a ``sitecustomize`` of the user's own, which this one
-hides, is run afterwards.
+Whatever goes wrong in here must not be the script's problem, and a ``sitecustomize`` of the user's own, which
+this one hides, is run afterwards.
 """
 
 import os
@@ -36,7 +36,7 @@ def _install(package: str) -> None:
 def _run_the_hidden_one() -> None:
     mine = sys.modules.pop("sitecustomize", None)
     try:
-        import sitecustomize  # noqa: F401
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name != "sitecustomize":
             raise

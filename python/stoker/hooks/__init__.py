@@ -1,12 +1,13 @@
-"""What Stoker sees of a training script that does not know it: hooks on torch that write events into the ring.
+"""What Stoker sees of a training script that does not know it: hooks on torch that write events.
 
-``install()`` is called at the interpreter's start by the injected ``sitecustomize``, or by the notebook. Nothing is
-imported that the script does not import itself: torch is patched once the script has loaded it. ``stop()`` puts everything
-back.
+``install()`` is called at the interpreter's start by the injected ``sitecustomize``, or by the notebook.
+Nothing is imported that the script does not import itself: torch is patched once the script has loaded it.
+``stop()`` puts everything back.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ _stops: list[Callable[[], None]] = []
 
 
 def install() -> None:
-    """Hooks this process, if ``STOKER_RING`` and ``STOKER_RUN`` name a recording. A second call does nothing."""
+    """Hooks this process, if ``STOKER_RING`` and ``STOKER_RUN`` name a recording; once."""
     if _stops or not os.environ.get("STOKER_RING") or not os.environ.get("STOKER_RUN"):
         return
     from . import process
@@ -31,21 +32,18 @@ def install() -> None:
 def _torch_loaded() -> None:
     from . import torch_hooks
 
-    report.set_python(
-        torch_version=getattr(sys.modules["torch"], "__version__", None), torch_imported_ns=report.now()
-    )
-    _stops.append(torch_hooks.patch())
+    version = getattr(sys.modules["torch"], "__version__", None)
+    report.set_python(torch_version=version, torch_imported_ns=report.now())
     if os.environ.get("STOKER_ACCELERATE"):
-        _accelerate()
+        _accelerate()  # first, so that the recorder sees the loader that is really used
+    _stops.append(torch_hooks.patch())
 
 
 def _accelerate() -> None:
     try:
-        from stoker.accelerate import patch_dataloader
-
-        patch_dataloader(report.set_accelerate)
+        importlib.import_module("stoker.acceleration").patch_dataloader(report.add_accelerate)
     except Exception as error:
-        report.set_accelerate(False, f"{type(error).__name__}: {error}")
+        report.add_accelerate(False, f"{type(error).__name__}: {error}")
 
 
 def stop() -> None:

@@ -1,8 +1,9 @@
 """Forward and evaluation: calls of the outermost module only, at no cost for the modules inside it.
 
-A model is known by what every script does with it before it trains: ``model.parameters()`` for the optimizer, ``.to()``,
-``.train()``. From then on the ``__call__`` of its *class* is hooked. Instances stay untouched (a hook on an instance would be
-pickled with it, and copied), and classes that only occur inside a model keep torch's own ``__call__``.
+A model is known by what every script does with it before it trains: ``model.parameters()`` for the
+optimizer, ``.to()``, ``.train()``. From then on the ``__call__`` of its *class* is hooked. Instances stay
+untouched (a hook on one would be pickled and copied with it), and classes that only occur inside a model keep
+torch's own ``__call__``.
 """
 
 from __future__ import annotations
@@ -19,22 +20,21 @@ _FORWARD = sites.Site("forward")
 _EVAL_FORWARD = sites.Site("eval.forward")
 _EVAL = sites.Site("eval")
 
-# Methods that scripts call on a whole model, and that torch does not call on its parts (``train`` recurses: see below).
+# What scripts call on a whole model and torch does not call on its parts (``train`` recurses: see below).
 _TELLTALES = ("parameters", "named_parameters", "to", "cuda", "state_dict", "load_state_dict")
 
 
 class ModuleHooks:
-    """The state of the hooks on ``torch.nn.Module``. Used by the trainee's main thread; others pass through."""
+    """The hooks on ``torch.nn.Module`` and their state. The main thread is recorded; others pass through."""
 
     def __init__(self) -> None:
+        """Hooks nothing yet."""
         self._undo: list[Callable[[], None]] = []
         self._hooked: set[type] = set()
         self._depth = 0
         self._train_depth = 0
-        self._trained: weakref.WeakSet[Any] = weakref.WeakSet()  # models that have had a forward in training
-        self._evaluated: Callable[[], Any] | None = (
-            None  # weak reference to the model of the open `eval` span
-        )
+        self._trained: weakref.WeakSet[Any] = weakref.WeakSet()  # have had a forward in training
+        self._evaluated: Callable[[], Any] | None = None  # weakly, the model of the open `eval` span
         self._main = threading.main_thread().ident
 
     def on_main_thread(self) -> bool:
@@ -76,13 +76,14 @@ class ModuleHooks:
         def seen(module: Any, *args: Any, **kwargs: Any) -> Any:
             kind = type(module)
             if kind not in self._hooked:
-                self._hook_class(kind)
+                self.hook_class(kind)
             return method(module, *args, **kwargs)
 
         return seen
 
-    def _hook_class(self, kind: type) -> None:
-        if issubclass(kind, self._ignored) or self._torch.compiler.is_compiling():
+    def hook_class(self, kind: type) -> None:
+        """Records calls of this class of modules, where they are outermost. Once a class."""
+        if kind in self._hooked or issubclass(kind, self._ignored) or self._torch.compiler.is_compiling():
             return
         self._hooked.add(kind)
         own = vars(kind).get("__call__")
@@ -91,8 +92,8 @@ class ModuleHooks:
         get_ident, main = threading.get_ident, self._main
 
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            # Looked up anew on every call where it is inherited: torch.fx and others replace Module.__call__ for a while.
-            run = own.__get__(module) if own is not None else super(kind, module).__call__
+            # Where it is inherited it is looked up anew: torch.fx and others replace it for a while.
+            run = own.__get__(module) if own is not None else super(kind, module).__call__  # type: ignore[misc]
             if is_compiling() or self._depth or get_ident() != main:
                 return run(*args, **kwargs)
             training = module.training and is_grad_enabled()
@@ -115,7 +116,7 @@ class ModuleHooks:
             if self._train_depth or not self.on_main_thread() or self._torch.compiler.is_compiling():
                 return train(module, mode)
             if type(module) not in self._hooked:
-                self._hook_class(type(module))
+                self.hook_class(type(module))
             self._train_depth = 1  # train() calls itself on every child
             try:
                 return train(module, mode)
@@ -126,7 +127,7 @@ class ModuleHooks:
         return run
 
     def _mode_changed(self, module: Any, training: bool) -> None:
-        """``eval`` lasts from ``model.eval()`` to ``model.train()``, for a model that has been trained in this process."""
+        """``eval`` lasts from ``model.eval()`` to ``model.train()``, for a model that this process trains."""
         if training:
             if self._evaluated is not None and self._evaluated() is module:
                 self._end_eval()

@@ -1,5 +1,6 @@
-"""Writes events into the ring without the extension, for interpreters that cannot load it. The layout is in
-docs/formats/ring.md; every function here is the namesake of one in ``stoker._native``.
+"""Writes events into the ring without the extension, for interpreters that cannot load it.
+
+docs/formats/ring.md has the layout; every method here is the namesake of a function in ``stoker._native``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 
 
 class PureRing:
-    """One process's writer. Threads each take a slot; the GIL orders the stores, x86-64 and this order keep them so.
+    """One process's writer. Each thread takes a slot; the event is stored first, its count after it.
 
     Raises:
         ValueError: the file is not a ring of this version.
@@ -27,6 +28,7 @@ class PureRing:
     """
 
     def __init__(self, path: str) -> None:
+        """Maps the ring at ``path``."""
         with open(path, "r+b") as file:
             self._bytes = mmap.mmap(file.fileno(), 0)
         if self._bytes[:8] != b"STKRING1":
@@ -41,7 +43,7 @@ class PureRing:
         """The number of ``name`` in the ring's table; 0 when the table is full."""
         text = name.encode()[: _NAME_BYTES - 4]
         with self._lock:
-            used = min(struct.unpack_from("<I", self._bytes, 20)[0], self._names)
+            used: int = min(struct.unpack_from("<I", self._bytes, 20)[0], self._names)
             for number in range(1, used):
                 at = _HEADER_BYTES + number * _NAME_BYTES
                 if self._bytes[at + 4 : at + _NAME_BYTES].rstrip(b"\0") == text:

@@ -10,20 +10,24 @@ import time
 now = time.monotonic_ns
 
 _state: dict[str, dict[str, object]] = {}
+_loaders: list[tuple[bool, str]] = []
 _pid = 0
 _owner = False  # this process writes hook.json
 
 
 def begin() -> None:
     """Says that the hooks are loaded, unless another process of this run has said so."""
-    global _pid
+    global _pid, _owner
     _pid = os.getpid()
+    _owner = False
     _state.clear()
+    _loaders.clear()
     _state["python"] = {
         "version": sys.version.split()[0],
         "executable": sys.executable,
         "recorded": False,
-        "why": "the script made no step that the hooks see",
+        "why": "no step seen: neither a DataLoader, a model nor an optimizer of torch was used; "
+        "let the script train a few batches",
         "pid": _pid,
         "started_ns": now(),
     }
@@ -54,9 +58,15 @@ def set_python(**facts: object) -> None:
     _write()
 
 
-def set_accelerate(applied: bool, why: str) -> None:
-    """What became of ``--accelerate``."""
-    _state["accelerate"] = {"applied": applied, "why": why}
+def add_accelerate(applied: bool, why: str) -> None:
+    """What became of ``--accelerate`` for one more loader; it counts as applied when it was for any."""
+    _loaders.append((applied, why))
+    any_applied = any(done for done, _ in _loaders)
+    _state["accelerate"] = {
+        "applied": any_applied,
+        "why": "; ".join(dict.fromkeys(why for done, why in _loaders if done == any_applied)),
+        "loaders": [{"applied": done, "why": why} for done, why in _loaders],
+    }
     _write()
 
 
@@ -75,7 +85,7 @@ def _claimed_by_another() -> bool:
 
 
 def _write() -> None:
-    """Replaces hook.json, unless another process is the trainee. A folder that is gone or full is not the script's problem."""
+    """Replaces hook.json, unless another process is the trainee. A full disk is not the script's problem."""
     if os.getpid() != _pid or _claimed_by_another():
         return
     path = os.path.join(_folder(), "hook.json")

@@ -1,7 +1,7 @@
-"""Places that events come from. A site costs one C call an event; before the first event nobody owns the ring.
+"""Places that events come from. A site costs one C call an event.
 
-Of all Python processes that a command starts (launchers, DataLoader workers, helpers), the first that trains is the
-trainee: it claims the ring at its first event. The others stay silent.
+Of all Python processes that a command starts (launchers, DataLoader workers, helpers), the first that trains
+is the trainee: it claims the ring at its first event. The others stay silent.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ class Site:
     counter: Emit
 
     def __init__(self, name: str) -> None:
+        """``name`` is one of docs/formats/events.md."""
         self.name = name
         _sites.append(self)
         _bind(self, _writer)
 
     def first(self, kind: str, value: float = 0.0) -> None:
-        """The first event of the process: claims the ring, then is written or, if somebody else has it, dropped."""
+        """The process's first event: claims the ring; is dropped if another process has it."""
         _claim()
         getattr(self, kind)(*([] if kind == "begin" else [value]))
 

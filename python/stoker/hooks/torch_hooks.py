@@ -1,6 +1,6 @@
-"""Hooks on torch, installed once the script has imported it. docs/formats/events.md says what each event means.
+"""Hooks on torch, installed once the script has imported it; docs/formats/events.md says what they report.
 
-Every hook here costs about a microsecond a step, not a module: torch's global forward hooks cost 0.43 ms a step on
+Each costs about a microsecond a step, not a module: torch's global forward hooks cost 0.43 ms a step on
 EfficientNet-B3.
 """
 
@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 from . import on_import, sites
@@ -31,6 +32,8 @@ _COMPILE = sites.Site("compile")
 def patch() -> Undo:
     """Installs all of them; the result takes them out in reverse order."""
     modules = ModuleHooks()
+    eval_frame = "torch._dynamo.eval_frame"
+    on_import.when_loaded(eval_frame, lambda: modules.hook_class(sys.modules[eval_frame].OptimizedModule))
     undo = [
         modules.patch(),
         _patch_loader(),
@@ -64,7 +67,7 @@ def replace(owner: Any, name: str, wrapper: Any) -> Undo:
     return undo
 
 
-def _both(*undo: Undo) -> Undo:
+def _all(*undo: Undo) -> Undo:
     def run() -> None:
         for step in reversed(undo):
             step()
@@ -87,19 +90,32 @@ def batch_samples(batch: Any) -> float:
     return 0.0
 
 
-def patch_iteration(loader: type, iterator: type) -> Undo:
-    """Hooks the class of a loader and that of its iterators, whose ``__next__`` all subclasses use."""
+_starting: list[object] = []  # the loader whose iterator is being made: one may be made of another
+
+
+def patch_iter(loader: type) -> Undo:
+    """Hooks the start of an iteration over loaders of this class and its subclasses."""
     make = loader.__iter__  # type: ignore[attr-defined]
-    take = iterator.__next__  # type: ignore[attr-defined]
 
     @functools.wraps(make)
     def hooked_iter(self: Any) -> Iterator[Any]:
+        if _starting:
+            return make(self)  # type: ignore[no-any-return]
+        _starting.append(self)
         _DATA_EPOCH.instant(_length(self))
         _DATA_START.begin()
         try:
             return make(self)  # type: ignore[no-any-return]
         finally:
             _DATA_START.end()
+            _starting.clear()
+
+    return replace(loader, "__iter__", hooked_iter)
+
+
+def patch_next(iterator: type) -> Undo:
+    """Hooks the wait for a batch in the iterators of this class and its subclasses."""
+    take = iterator.__next__  # type: ignore[attr-defined]
 
     @functools.wraps(take)
     def hooked_next(self: Any) -> Any:
@@ -116,7 +132,7 @@ def patch_iteration(loader: type, iterator: type) -> Undo:
         _DATA_WAIT.end(batch_samples(batch))
         return batch
 
-    return _both(replace(loader, "__iter__", hooked_iter), replace(iterator, "__next__", hooked_next))
+    return replace(iterator, "__next__", hooked_next)
 
 
 def _length(loader: Any) -> float:
@@ -129,7 +145,15 @@ def _length(loader: Any) -> float:
 def _patch_loader() -> Undo:
     from torch.utils.data import dataloader
 
-    return patch_iteration(dataloader.DataLoader, dataloader._BaseDataLoaderIter)
+    undo = [patch_iter(dataloader.DataLoader), patch_next(dataloader._BaseDataLoaderIter)]
+
+    def ours(module: str, patch_class: Callable[[type], Undo], name: str) -> None:
+        on_import.when_loaded(module, lambda: undo.append(patch_class(getattr(sys.modules[module], name))))
+
+    ours("stoker._batches", patch_next, "EpochIterator")
+    ours("stoker.loader", patch_iter, "ImageLoader")
+    ours("stoker.acceleration", patch_iter, "AcceleratedLoader")
+    return lambda: _all(*undo)()
 
 
 def _patch_backward(modules: ModuleHooks) -> Undo:
@@ -155,38 +179,52 @@ def _patch_backward(modules: ModuleHooks) -> Undo:
         return run
 
     autograd = torch.autograd
-    return _both(
+    return _all(
         replace(autograd, "backward", hooked(autograd.backward)),
         replace(autograd, "grad", hooked(autograd.grad)),
     )
 
 
+def _is_under(outer: FrameType, frame: FrameType | None) -> bool:
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is outer
+
+
 def _patch_optimizer(modules: ModuleHooks) -> Undo:
-    """torch's own global hooks, which see every optimizer; one that steps inside another's step does not count."""
+    """torch's own global hooks, which see every optimizer; a step inside a step does not count."""
     from torch.optim import optimizer
 
     if not hasattr(optimizer, "register_optimizer_step_pre_hook"):  # torch < 2.0
         sys.stderr.write("stoker: this torch has no optimizer hooks (2.0 has): steps are not recorded\n")
         return lambda: None
-    running: list[int] = []  # id of the outermost optimizer at work
+    running: list[FrameType] = []  # torch's frame of the outermost step
+    depth = 0  # steps inside it: a subclass that calls its parent's, an optimizer of optimizers
 
-    def before(which: Any, _args: Any, _kwargs: Any) -> None:
-        if running and running[0] != id(which):
+    def before(_which: Any, _args: Any, _kwargs: Any) -> None:
+        nonlocal depth
+        frame = sys._getframe(1)
+        if running and _is_under(running[0], frame):
+            depth += 1
             return
-        if running:  # its last step raised
+        if running:  # that step raised, and torch called no hook at its end
             _OPTIMIZER.end()
-        running[:] = [id(which)]
+        running[:] = [frame]
+        depth = 0
         modules.training_step()
         _OPTIMIZER.begin()
 
-    def after(which: Any, _args: Any, _kwargs: Any) -> None:
-        if running and running[0] == id(which):
+    def after(_which: Any, _args: Any, _kwargs: Any) -> None:
+        nonlocal depth
+        if depth:
+            depth -= 1
+        elif running:
             running.clear()
             _OPTIMIZER.end()
 
     first = optimizer.register_optimizer_step_pre_hook(before)
     last = optimizer.register_optimizer_step_post_hook(after)
-    return _both(first.remove, last.remove)
+    return _all(first.remove, last.remove)
 
 
 def _written_bytes(target: Any) -> float:
@@ -219,7 +257,7 @@ def _patch_files() -> Undo:
         finally:
             _CHECKPOINT_LOAD.end()
 
-    return _both(replace(torch, "save", hooked_save), replace(torch, "load", hooked_load))
+    return _all(replace(torch, "save", hooked_save), replace(torch, "load", hooked_load))
 
 
 def _patch_compile() -> Undo:
@@ -243,4 +281,4 @@ def _patch_compile() -> Undo:
         undo.append(lambda: handler.remove_end_callback(end))
 
     on_import.when_loaded("torch._dynamo.callback", loaded)
-    return lambda: _both(*undo)()
+    return lambda: _all(*undo)()
