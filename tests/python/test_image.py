@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import os
 import random
 import subprocess
@@ -44,6 +45,26 @@ OWN_ANSWER = {
 @pytest.mark.parametrize("path", SAME, ids=lambda p: p.name)
 def test_crops_and_resizes_are_pillows_bytes(path: Path) -> None:
     assert differences(path, random.Random(path.name), 40) == []
+
+
+@pytest.mark.parametrize("progressive", [False, True], ids=["baseline", "progressive"])
+@pytest.mark.parametrize("sampling", ["4:4:4", "4:2:2", "4:2:0", "4:1:1"])
+def test_crop_decode_leaves_no_trace_at_its_edges(sampling: str, progressive: bool) -> None:
+    """Only the crop's part of a JPEG is decoded; what it is cut from must not show, wherever it is cut."""
+    rng = random.Random(sampling)
+    noisy = Image.open(IMAGES / "leaf_baseline.jpg").resize((640, 480))
+    for _ in range(10):
+        width, height, restart = rng.randint(1, 640), rng.randint(1, 480), rng.choice([0, 3])
+        file = io.BytesIO()
+        noisy.crop((0, 0, width, height)).save(
+            file, "JPEG", subsampling=sampling, progressive=progressive, restart_marker_blocks=restart
+        )
+        image = Image.open(file).convert("RGB")
+        for _ in range(12):
+            crop_w, crop_h = rng.randint(1, width), rng.randint(1, height)
+            crop = (rng.randint(0, width - crop_w), rng.randint(0, height - crop_h), crop_w, crop_h)
+            case = Case(crop, crop[2:], (0, 0, crop_w, crop_h), False, "bilinear")
+            assert case.stoker(file.getvalue()) == case.pillow(image), f"{width}x{height}, {case}"
 
 
 def test_sixteen_bit_grey_keeps_its_high_byte() -> None:
@@ -97,8 +118,6 @@ def stoker_refuses(data: bytes) -> bool:
 
 
 def open_bytes(data: bytes) -> Image.Image:
-    import io
-
     return Image.open(io.BytesIO(data))
 
 
@@ -173,8 +192,6 @@ def test_crop_outside_the_picture_is_refused() -> None:
 
 
 def png_of(array: np.ndarray) -> bytes:
-    import io
-
     file = io.BytesIO()
     Image.fromarray(array).save(file, "PNG")
     return file.getvalue()

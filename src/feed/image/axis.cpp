@@ -6,66 +6,56 @@
 namespace stoker::feed {
 namespace {
 
-double triangle(double x) { return std::max(1.0 - std::fabs(x), 0.0); }
+struct Triangle {
+  static constexpr double kSupport = 1.0;
+  static double at(double x) { return std::max(1.0 - std::fabs(x), 0.0); }
+};
 
 // Keys' cubic with a = −0.5.
-double cubic(double x) {
-  constexpr double a = -0.5;
-  x = std::fabs(x);
-  if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
-  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
-  return 0.0;
-}
-
-struct Filter {
-  double (*shape)(double);
-  double support;
+struct Cubic {
+  static constexpr double kSupport = 2.0;
+  static double at(double x) {
+    constexpr double a = -0.5;
+    x = std::fabs(x);
+    if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+    if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
+    return 0.0;
+  }
 };
-Filter filter_of(Interpolation interpolation) {
-  return interpolation == Interpolation::kBicubic ? Filter{&cubic, 2.0} : Filter{&triangle, 1.0};
-}
 
 // Where output i of the axis stands among the outputs of the resize.
 int output_at(int first, int count, bool mirror, int i) { return first + (mirror ? count - 1 - i : i); }
 
 // The weights of all outputs, in double as Pillow computes them, then rounded half away from zero.
+template <class Filter>
 class Weights {
  public:
-  Weights(int in, int out, const Filter& filter)
+  Weights(int in, int out, Axis& axis)
       : in_(in),
-        filter_(filter),
         scale_(static_cast<double>(in) / out),
-        spread_(std::max(scale_, 1.0)),
-        support_(filter.support * spread_),
-        row_(static_cast<std::size_t>(std::ceil(support_)) * 2 + 1),
-        exact_(row_) {}
-
-  // Appends output `output` to the axis; its weights, zeros at both ends trimmed, become the next row.
-  void append(int output, Axis& axis) {
-    const double center = (output + 0.5) * scale_;
-    const int first = std::max(static_cast<int>(center - support_ + 0.5), 0);
-    const int end = std::min(static_cast<int>(center + support_ + 0.5), in_);
-    const auto taps = static_cast<std::size_t>(std::max(end - first, 1));
-    const double shrink = 1.0 / spread_;
-    double sum = 0;
-    for (std::size_t i = 0; i < taps; ++i) {
-      exact_[i] = filter_.shape((static_cast<int>(i) + first - center + 0.5) * shrink);
-      sum += exact_[i];
-    }
-    rounded_.resize(rounded_.size() + row_);
-    int* row = &rounded_[rounded_.size() - row_];
-    for (std::size_t i = 0; i < taps; ++i) row[i] = rounded(sum != 0 ? exact_[i] / sum : exact_[i]);
-
-    std::size_t last = taps;
-    while (last > 1 && row[last - 1] == 0) --last;
-    std::size_t zeros = 0;
-    while (zeros + 1 < last && row[zeros] == 0) ++zeros;
-    std::copy(row + zeros, row + last, row);
-    axis.start.push_back(first + static_cast<int>(zeros));
-    axis.taps.push_back(static_cast<int>(last - zeros));
+        shrink_(1.0 / std::max(scale_, 1.0)),
+        support_(Filter::kSupport * std::max(scale_, 1.0)),
+        axis_(axis) {
+    axis.row = static_cast<int>(std::ceil(support_)) * 2 + 1;
+    axis.rounded.resize(static_cast<std::size_t>(axis.row) * static_cast<std::size_t>(axis.count));
+    axis.exact.resize(static_cast<std::size_t>(axis.row));
   }
 
-  const int* row(std::size_t i) const { return &rounded_[i * row_]; }
+  // Output `output` becomes the axis' next one: its first tap, and its weights with the zeros at both ends trimmed.
+  void append(int output) {
+    const double center = (output + 0.5) * scale_;
+    const int first = std::max(static_cast<int>(center - support_ + 0.5), 0);
+    const int taps = std::max(std::min(static_cast<int>(center + support_ + 0.5), in_) - first, 1);
+    double* exact = axis_.exact.data();
+    double sum = 0;
+    for (int i = 0; i < taps; ++i) {
+      exact[i] = Filter::at((i + first - center + 0.5) * shrink_);
+      sum += exact[i];
+    }
+    int* row = axis_.rounded.data() + axis_.start.size() * static_cast<std::size_t>(axis_.row);
+    for (int i = 0; i < taps; ++i) row[i] = rounded(sum != 0 ? exact[i] / sum : exact[i]);
+    trim(first, taps, row);
+  }
 
  private:
   static int rounded(double weight) {
@@ -73,28 +63,40 @@ class Weights {
     return static_cast<int>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
   }
 
+  void trim(int first, int taps, int* row) {
+    while (taps > 1 && row[taps - 1] == 0) --taps;
+    int zeros = 0;
+    while (zeros + 1 < taps && row[zeros] == 0) ++zeros;
+    if (zeros > 0) std::copy(row + zeros, row + taps, row);
+    axis_.start.push_back(first + zeros);
+    axis_.taps.push_back(taps - zeros);
+  }
+
   const int in_;
-  const Filter filter_;
   const double scale_;
-  const double spread_;
+  const double shrink_;
   const double support_;
-  const std::size_t row_;
-  std::vector<double> exact_;
-  std::vector<int> rounded_;
+  Axis& axis_;
 };
+
+template <class Filter>
+void append_weights(int in, int out, int first, Axis& axis) {
+  Weights<Filter> weights(in, out, axis);
+  for (int i = 0; i < axis.count; ++i) weights.append(output_at(first, axis.count, axis.mirrored, i));
+}
 
 std::int16_t high_part(int weight) { return static_cast<std::int16_t>(weight >> kLowBits); }
 std::int16_t low_part(int weight) { return static_cast<std::int16_t>(weight & ((1 << kLowBits) - 1)); }
 
 // Fits starts to the part of the source that is used, and lays the weights out in pairs. An output near the end starts
 // earlier, with weights of zero, so that kernels which always read `pairs` pairs stay inside the row.
-void pack(const Weights& weights, Axis& axis) {
+void pack(Axis& axis) {
   const int length = axis.source_end - axis.source_begin;
   axis.weight.assign(static_cast<std::size_t>(axis.count * axis.pairs), TapPair{});
   for (std::size_t i = 0; i < axis.start.size(); ++i) {
     const int over = axis.start[i] + 2 * axis.pairs - length;
     const int shift = std::clamp(over, 0, axis.start[i]);
-    const int* row = weights.row(i);
+    const int* row = &axis.rounded[i * static_cast<std::size_t>(axis.row)];
     TapPair* out = &axis.weight[i * static_cast<std::size_t>(axis.pairs)];
     for (int tap = 0; tap < axis.taps[i]; ++tap) {
       const int at = tap + shift;
@@ -140,11 +142,13 @@ void make_axis(int in, int out, int first, int count, bool mirror, Interpolation
     append_nearest(in, out, axis, first);
     return find_source(axis);
   }
-  Weights weights(in, out, filter_of(interpolation));
-  for (int i = 0; i < count; ++i) weights.append(output_at(first, count, mirror, i), axis);
+  if (interpolation == Interpolation::kBicubic)
+    append_weights<Cubic>(in, out, first, axis);
+  else
+    append_weights<Triangle>(in, out, first, axis);
   find_source(axis);
   axis.pairs = (*std::max_element(axis.taps.begin(), axis.taps.end()) + 1) / 2;
-  pack(weights, axis);
+  pack(axis);
 }
 
 bool vertical_first(Arithmetic arithmetic, int in_width, int in_height, int out_width, int out_height) {

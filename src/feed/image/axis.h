@@ -29,6 +29,11 @@ struct Axis {
   std::vector<int> start;       // an output's first tap, counted from source_begin
   std::vector<int> taps;        // how many it has
   std::vector<TapPair> weight;  // count · pairs
+
+  // Scratch of make_axis(): one output's weights as they are computed, all outputs' after rounding, `row` apart.
+  std::vector<double> exact;
+  std::vector<int> rounded;
+  int row = 0;
 };
 
 // Fills `axis` for outputs [first, first + count) of a resize of `in` pixels to `out`; `mirror` reverses their order.

@@ -2,9 +2,8 @@
 //
 // Like Pillow, it feeds the library from a source that runs dry at the file's end instead of inventing an end marker:
 // a file is refused exactly when the decoder asks for bytes that are not there before the last row is out.
-// Only the crop's rows and columns are decoded, widened by one iMCU on each side because chroma upsampling looks at
-// its neighbours. That needs certainty that the part that is not looked at would not have been refused, so a file
-// whose scan does not visibly end in an end-of-image marker is decoded whole.
+// Only the crop's rows and iMCU columns are decoded. That needs certainty that the part that is not looked at would not
+// have been refused, so a file whose scan does not visibly end in an end-of-image marker is decoded whole.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
@@ -19,6 +18,9 @@ namespace stoker::feed {
 namespace {
 
 constexpr int kBandRows = 16;
+// Chroma upsampling makes the outermost pixel of what is decoded from one neighbour less; it must not be one of the
+// crop's. (Above and below libjpeg keeps the neighbouring rows itself.)
+constexpr int kMargin = 2;
 
 struct ErrorHandler {
   jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
@@ -43,7 +45,7 @@ void skip_bytes(j_decompress_ptr info, long count) {
   source->bytes_in_buffer -= step;
 }
 
-int round_down(int value, int step) { return value / step * step; }
+int round_down(int value, int step) { return std::max(value, 0) / step * step; }
 int round_up(int value, int step) { return round_down(value + step - 1, step); }
 
 // A row of CMYK as Adobe writes it (inverted), in place, to RGBX with Pillow's rounding.
@@ -152,21 +154,20 @@ class JpegCodec final : public Codec {
 
   // Tells libjpeg which part to decode; `area` becomes what it will deliver.
   Status narrow(const IntBox& box, IntBox& area) {
-    const int mcu_width = info_.max_h_samp_factor * DCTSIZE;
-    const int mcu_height = info_.max_v_samp_factor * DCTSIZE;
-    const int left = std::max(round_down(box.left, mcu_width) - mcu_width, 0);
-    const int right = std::min(round_up(box.left + box.width, mcu_width) + mcu_width, header_.width);
-    const int top = std::max(round_down(box.top, mcu_height) - mcu_height, 0);
+    const int step = info_.max_h_samp_factor * DCTSIZE;
+    const int left = std::max(round_down(box.left - kMargin, step), 0);
+    const int right = std::min(round_up(box.left + box.width + kMargin, step), header_.width);
     auto x = static_cast<JDIMENSION>(left);
     auto width = static_cast<JDIMENSION>(right - left);
     JDIMENSION skipped = 0;
     const bool ok = guarded([&, this] {
       if (width < info_.output_width) jpeg_crop_scanline(&info_, &x, &width);
-      if (top > 0) skipped = jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(top));
+      if (box.top > 0) skipped = jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(box.top));
     });
     if (!ok) return failed();
-    STOKER_CHECK(static_cast<int>(skipped) == top && static_cast<int>(x) <= box.left, "libjpeg skipped something else");
-    area = {static_cast<int>(x), top, static_cast<int>(width), header_.height - top};
+    STOKER_CHECK(static_cast<int>(skipped) == box.top && static_cast<int>(x) <= box.left,
+                 "libjpeg skipped something else");
+    area = {static_cast<int>(x), box.top, static_cast<int>(width), header_.height - box.top};
     return {};
   }
 
@@ -176,7 +177,7 @@ class JpegCodec final : public Codec {
     const std::uint8_t* pixels = band_.data() + static_cast<std::size_t>(box.left - area.left) * kPixelBytes;
     const int bottom = box.top + box.height;
     for (int y = area.top; y < bottom;) {
-      const int stop = y < box.top ? box.top : bottom;  // the margin's rows are a band of their own
+      const int stop = y < box.top ? box.top : bottom;  // rows above the box are a band of their own
       const int count = std::min(kBandRows, stop - y);
       STOKER_TRY(read_band(count, stride));
       if (y >= box.top) sink.rows(y - box.top, count, pixels, stride);

@@ -39,7 +39,7 @@ struct Sums {
   using V = hn::VFromD<D32>;
   V high, high_rest, low, low_rest;
 
-  explicit HWY_INLINE Sums(D32 d) : high(hn::Zero(d)), high_rest(high), low(high), low_rest(high) {}
+  HWY_INLINE Sums() : high(hn::Zero(D32())), high_rest(high), low(high), low_rest(high) {}
 
   template <class V16>
   HWY_INLINE void add(D32 d, V16 pixels, V16 high_weights, V16 low_weights) {
@@ -55,12 +55,6 @@ struct Sums {
   }
 };
 
-HWY_INLINE std::int32_t as_int32(const std::int16_t (&pair)[2]) {
-  std::int32_t both;
-  std::memcpy(&both, pair, sizeof both);
-  return both;
-}
-
 // 16 bytes of each of as many rows as the vector has blocks.
 template <class D8>
 HWY_INLINE hn::Vec<D8> load_rows(D8 d, const std::uint8_t* at, std::size_t stride) {
@@ -75,105 +69,141 @@ HWY_INLINE hn::Vec<D8> load_rows(D8 d, const std::uint8_t* at, std::size_t strid
 
 // 8 bytes to each of as many rows as the vector holds.
 template <class D8>
-HWY_INLINE void store_rows(D8 d, hn::Vec<D8> pixels, std::uint8_t* at, std::size_t stride) {
-  alignas(64) std::uint8_t bytes[hn::MaxLanes(d)];
-  hn::Store(pixels, d, bytes);
-  for (std::size_t row = 0; row < hn::MaxLanes(d) / 8; ++row) std::memcpy(at + row * stride, bytes + row * 8, 8);
+HWY_INLINE void store_rows(D8 d, hn::Vec<D8> pixels, std::uint8_t* HWY_RESTRICT at, std::size_t stride) {
+  const hn::Half<D8> half;
+  if constexpr (hn::MaxLanes(D8()) == 8) {
+    hn::StoreU(pixels, d, at);
+  } else {
+    store_rows(half, hn::LowerHalf(half, pixels), at, stride);
+    store_rows(half, hn::UpperHalf(half, pixels), at + hn::MaxLanes(half) / 8 * stride, stride);
+  }
 }
 
-template <class D8>
+template <class D16>
+HWY_INLINE hn::Vec<D16> broadcast(D16 d, const std::int16_t (&pair)[2]) {
+  std::int32_t both;
+  std::memcpy(&both, pair, sizeof both);
+  return hn::BitCast(d, hn::Set(hn::RepartitionToWide<D16>(), both));
+}
+
+// Two pixels' bytes as 16-bit numbers, channel by channel: r0 r1 g0 g1 b0 b1 x0 x1.
+alignas(16) constexpr std::uint8_t kFirstPair[16] = {0, 128, 4, 128, 1, 128, 5, 128, 2, 128, 6, 128, 3, 128, 7, 128};
+alignas(16) constexpr std::uint8_t kSecondPair[16] = {8,  128, 12, 128, 9,  128, 13, 128,
+                                                      10, 128, 14, 128, 11, 128, 15, 128};
+
+// A horizontal pass over a few rows at a time: a 128-bit block of a vector is one row, and there are two vectors.
+// kPairs is the axis' number of tap pairs, or 0 for any number.
+template <int kPairs, int kVectors, class D8>
 class RowGroup {
-  static constexpr D8 d8{};
-  static constexpr hn::Repartition<std::int16_t, D8> d16{};
-  static constexpr hn::Repartition<std::int32_t, D8> d32{};
-  using V8 = hn::Vec<D8>;
+  using D16 = hn::Repartition<std::int16_t, D8>;
+  using D32 = hn::Repartition<std::int32_t, D8>;
 
  public:
-  static constexpr int kRows = static_cast<int>(hn::MaxLanes(d8) / 16);
+  static constexpr int kRows = kVectors * static_cast<int>(hn::MaxLanes(D8()) / 16);
 
-  // All outputs of kRows rows, two at a time.
-  static HWY_INLINE void run(const std::uint8_t* in, std::size_t in_stride, const Axis& axis, std::uint8_t* out,
-                             std::size_t out_stride) {
-    const std::size_t pairs = static_cast<std::size_t>(axis.pairs);
-    const hn::Half<decltype(d8)> half8;
-    const TapPair* weights = axis.weight.data();
-    for (int x = 0; x < axis.count; x += 2) {
-      const bool last = x + 1 == axis.count;
-      const auto a = output(in + axis.start[static_cast<std::size_t>(x)] * 4, in_stride, weights, pairs);
-      if (!last) weights += pairs;
-      const auto b = output(in + axis.start[static_cast<std::size_t>(x + !last)] * 4, in_stride, weights, pairs);
-      weights += pairs;
-      // Blocks stay apart: each row's two outputs come to lie side by side.
-      store_rows(half8, hn::DemoteTo(half8, hn::ReorderDemote2To(d16, a, b)), out + x * 4, out_stride);
-    }
+  static HWY_INLINE void run(const std::uint8_t* HWY_RESTRICT in, std::size_t in_stride, const Axis& axis,
+                             std::uint8_t* HWY_RESTRICT out, std::size_t out_stride) {
+    const int count = axis.count;
+    const int pairs = kPairs != 0 ? kPairs : axis.pairs;
+    const int* HWY_RESTRICT start = axis.start.data();
+    const TapPair* HWY_RESTRICT weights = axis.weight.data();
+    int x = 0;
+    for (; x + 1 < count; x += 2, weights += 2 * pairs)
+      store(Output(in + start[x] * 4, in_stride, weights, pairs),
+            Output(in + start[x + 1] * 4, in_stride, weights + pairs, pairs), out + x * 4, out_stride);
+    if (x == count) return;
+    const Output last(in + start[x] * 4, in_stride, weights, pairs);
+    store(last, last, out + x * 4, out_stride);
   }
 
  private:
-  static HWY_INLINE hn::Vec<decltype(d32)> output(const std::uint8_t* in, std::size_t in_stride, const TapPair* weights,
-                                                  std::size_t pairs) {
-    Sums<decltype(d32)> sums(d32);
-    std::size_t p = 0;
-    for (; p + 2 <= pairs; p += 2) {
-      const V8 pixels = load_rows(d8, in + p * 8, in_stride);
-      add(sums, hn::TableLookupBytesOr0(pixels, first_pair()), weights[p]);
-      add(sums, hn::TableLookupBytesOr0(pixels, second_pair()), weights[p + 1]);
+  static constexpr std::size_t kStep = hn::MaxLanes(D8()) / 16;  // rows a vector
+  static constexpr D8 d8{};
+  static constexpr D16 d16{};
+  static constexpr D32 d32{};
+
+  struct Output {
+    Sums<D32> sums[kVectors];
+
+    HWY_INLINE Output(const std::uint8_t* HWY_RESTRICT in, std::size_t in_stride, const TapPair* HWY_RESTRICT weights,
+                      int pairs) {
+      const auto first = hn::LoadDup128(d8, kFirstPair);
+      const auto second = hn::LoadDup128(d8, kSecondPair);
+      for (int p = 0; p < pairs; p += 2)
+        for (int v = 0; v < kVectors; ++v) {
+          const auto pixels = load_rows(d8, in + v * kStep * in_stride + p * 8, in_stride);
+          add(v, hn::TableLookupBytesOr0(pixels, first), weights[p]);
+          if (p + 1 < pairs) add(v, hn::TableLookupBytesOr0(pixels, second), weights[p + 1]);
+        }
     }
-    if (p < pairs) add(sums, hn::TableLookupBytesOr0(load_rows(d8, in + p * 8, in_stride), first_pair()), weights[p]);
-    return sums.total(d32);
-  }
+    HWY_INLINE void add(int v, hn::Vec<D8> pixels, const TapPair& weight) {
+      sums[v].add(d32, hn::BitCast(d16, pixels), broadcast(d16, weight.high), broadcast(d16, weight.low));
+    }
+  };
 
-  static HWY_INLINE void add(Sums<decltype(d32)>& sums, V8 pixels, const TapPair& weight) {
-    sums.add(d32, hn::BitCast(d16, pixels), hn::BitCast(d16, hn::Set(d32, as_int32(weight.high))),
-             hn::BitCast(d16, hn::Set(d32, as_int32(weight.low))));
-  }
-
-  // Two pixels' bytes as 16-bit numbers, channel by channel: r0 r1 g0 g1 b0 b1 x0 x1.
-  static HWY_INLINE V8 first_pair() {
-    alignas(16) static constexpr std::uint8_t k[16] = {0, 128, 4, 128, 1, 128, 5, 128, 2, 128, 6, 128, 3, 128, 7, 128};
-    return hn::LoadDup128(d8, k);
-  }
-  static HWY_INLINE V8 second_pair() {
-    alignas(16) static constexpr std::uint8_t k[16] = {8,  128, 12, 128, 9,  128, 13, 128,
-                                                       10, 128, 14, 128, 11, 128, 15, 128};
-    return hn::LoadDup128(d8, k);
+  // Blocks stay apart: each row's two outputs come to lie side by side.
+  static HWY_INLINE void store(const Output& a, const Output& b, std::uint8_t* HWY_RESTRICT out,
+                               std::size_t out_stride) {
+    const hn::Half<D8> half;
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const auto both = hn::ReorderDemote2To(d16, a.sums[v].total(d32), b.sums[v].total(d32));
+      store_rows(half, hn::DemoteTo(half, both), out + v * kStep * out_stride, out_stride);
+    }
   }
 };
 
-void Horizontal(const std::uint8_t* in, std::size_t in_stride, int rows, const Axis& axis, std::uint8_t* out,
-                std::size_t out_stride) {
-  using Wide = RowGroup<hn::ScalableTag<std::uint8_t> >;
-  using Single = RowGroup<hn::CappedTag<std::uint8_t, 16> >;
-  int y = 0;
-  for (; y + Wide::kRows <= rows; y += Wide::kRows)
-    Wide::run(in + static_cast<std::size_t>(y) * in_stride, in_stride, axis,
-              out + static_cast<std::size_t>(y) * out_stride, out_stride);
-  for (; y < rows; ++y)
-    Single::run(in + static_cast<std::size_t>(y) * in_stride, in_stride, axis,
-                out + static_cast<std::size_t>(y) * out_stride, out_stride);
+template <int kPairs>
+void HorizontalOf(const std::uint8_t* in, std::size_t in_stride, int rows, const Axis& axis, std::uint8_t* out,
+                  std::size_t out_stride) {
+  using Wide = RowGroup<kPairs, 2, hn::ScalableTag<std::uint8_t> >;
+  using Single = RowGroup<kPairs, 1, hn::CappedTag<std::uint8_t, 16> >;
+  const auto step = [&](int count) {
+    in += static_cast<std::size_t>(count) * in_stride;
+    out += static_cast<std::size_t>(count) * out_stride;
+    rows -= count;
+  };
+  for (; rows >= Wide::kRows; step(Wide::kRows)) Wide::run(in, in_stride, axis, out, out_stride);
+  for (; rows > 0; step(1)) Single::run(in, in_stride, axis, out, out_stride);
 }
 
-void Vertical(const std::uint8_t* in, std::size_t stride, int taps, const TapPair* weights, std::size_t bytes,
-              std::uint8_t* out) {
+void Horizontal(const std::uint8_t* in, std::size_t in_stride, int rows, const Axis& axis, std::uint8_t* out,
+                std::size_t out_stride) {
+  if (axis.pairs == 1) return HorizontalOf<1>(in, in_stride, rows, axis, out, out_stride);
+  if (axis.pairs == 2) return HorizontalOf<2>(in, in_stride, rows, axis, out, out_stride);
+  HorizontalOf<0>(in, in_stride, rows, axis, out, out_stride);
+}
+
+// kPairs: as above.
+template <int kPairs>
+void VerticalOf(const std::uint8_t* HWY_RESTRICT in, std::size_t stride, int taps, const TapPair* HWY_RESTRICT weights,
+                std::size_t bytes, std::uint8_t* HWY_RESTRICT out) {
   const hn::ScalableTag<std::int16_t> d16;
   const hn::Rebind<std::uint8_t, decltype(d16)> d8;
   const hn::RepartitionToWide<decltype(d16)> d32;
+  const int pairs = kPairs != 0 ? kPairs : (taps + 1) / 2;
   for (std::size_t x = 0; x < bytes; x += hn::Lanes(d16)) {
-    Sums<decltype(d32)> lower(d32);
-    Sums<decltype(d32)> upper(d32);
+    Sums<decltype(d32)> lower;
+    Sums<decltype(d32)> upper;
     const std::uint8_t* row = in + x;
-    for (int tap = 0; tap < taps; tap += 2, row += 2 * stride) {
-      const TapPair& weight = weights[tap / 2];
-      const auto high = hn::BitCast(d16, hn::Set(d32, as_int32(weight.high)));
-      const auto low = hn::BitCast(d16, hn::Set(d32, as_int32(weight.low)));
+    for (int p = 0; p < pairs; ++p, row += 2 * stride) {
+      const auto high = broadcast(d16, weights[p].high);
+      const auto low = broadcast(d16, weights[p].low);
       const auto a = hn::PromoteTo(d16, hn::LoadU(d8, row));
-      // The odd tap's partner weighs nothing; any row will do.
-      const auto b = hn::PromoteTo(d16, hn::LoadU(d8, tap + 1 < taps ? row + stride : row));
+      // An odd last tap's partner weighs nothing; any row will do.
+      const auto b = hn::PromoteTo(d16, hn::LoadU(d8, 2 * p + 1 < taps ? row + stride : row));
       lower.add(d32, hn::InterleaveLower(d16, a, b), high, low);
       upper.add(d32, hn::InterleaveUpper(d16, a, b), high, low);
     }
     const auto both = hn::ReorderDemote2To(d16, lower.total(d32), upper.total(d32));
     hn::StoreU(hn::DemoteTo(d8, both), d8, out + x);
   }
+}
+
+void Vertical(const std::uint8_t* in, std::size_t stride, int taps, const TapPair* weights, std::size_t bytes,
+              std::uint8_t* out) {
+  if (taps <= 2) return VerticalOf<1>(in, stride, taps, weights, bytes, out);
+  if (taps <= 4) return VerticalOf<2>(in, stride, taps, weights, bytes, out);
+  VerticalOf<0>(in, stride, taps, weights, bytes, out);
 }
 
 void StoreRgb(const std::uint8_t* pixels, int count, std::uint8_t* out) {
@@ -186,31 +216,50 @@ void StoreRgb(const std::uint8_t* pixels, int count, std::uint8_t* out) {
   plain::store_rgb(pixels + i * 4, count - i, out + i * 3);
 }
 
-// One channel of a vector of pixels through the chain of a NormalizerChannel.
-template <class D32, class V32>
-HWY_INLINE hn::Vec<hn::RebindToFloat<D32> > Normalize(D32 d, V32 pixels, const NormalizerChannel& c) {
-  const hn::RebindToFloat<D32> df;
-  const auto v = hn::ConvertTo(df, hn::And(pixels, hn::Set(d, 255)));
-  const auto unit = hn::MulAdd(v, hn::Set(df, c.scale), hn::Mul(v, hn::Set(df, c.scale_rest)));
-  const auto centered = hn::Sub(unit, hn::Set(df, c.mean));
-  return hn::MulAdd(centered, hn::Set(df, c.inverse), hn::Mul(centered, hn::Set(df, c.inverse_rest)));
+// The chain of a NormalizerChannel, held in registers.
+template <class DF>
+struct Chain {
+  using V = hn::Vec<DF>;
+  const V scale, scale_rest, mean, inverse, inverse_rest;
+
+  explicit HWY_INLINE Chain(const NormalizerChannel& c)
+      : scale(hn::Set(DF(), c.scale)),
+        scale_rest(hn::Set(DF(), c.scale_rest)),
+        mean(hn::Set(DF(), c.mean)),
+        inverse(hn::Set(DF(), c.inverse)),
+        inverse_rest(hn::Set(DF(), c.inverse_rest)) {}
+
+  template <class V32>
+  HWY_INLINE V operator()(V32 bytes) const {
+    const V v = hn::ConvertTo(DF(), bytes);
+    const V centered = hn::Sub(hn::MulAdd(v, scale, hn::Mul(v, scale_rest)), mean);
+    return hn::MulAdd(centered, inverse, hn::Mul(centered, inverse_rest));
+  }
+};
+
+int StoreWholeVectors(const std::uint8_t* HWY_RESTRICT pixels, int count, const Normalizer& normalizer,
+                      float* HWY_RESTRICT red, float* HWY_RESTRICT green, float* HWY_RESTRICT blue) {
+  const hn::ScalableTag<std::int32_t> d;
+  const hn::Repartition<std::uint8_t, decltype(d)> d8;
+  const hn::RebindToFloat<decltype(d)> df;
+  const Chain<decltype(df)> r(normalizer.channel[0]);
+  const Chain<decltype(df)> g(normalizer.channel[1]);
+  const Chain<decltype(df)> b(normalizer.channel[2]);
+  const auto byte = hn::Set(d, 255);
+  const int step = static_cast<int>(hn::Lanes(d));
+  int i = 0;
+  for (; i + step <= count; i += step) {
+    const auto rgbx = hn::BitCast(d, hn::LoadU(d8, pixels + i * 4));
+    hn::StoreU(r(hn::And(rgbx, byte)), df, red + i);
+    hn::StoreU(g(hn::And(hn::ShiftRight<8>(rgbx), byte)), df, green + i);
+    hn::StoreU(b(hn::And(hn::ShiftRight<16>(rgbx), byte)), df, blue + i);
+  }
+  return i;
 }
 
 void StorePlanes(const std::uint8_t* pixels, int count, const Normalizer& normalizer, float* red, float* green,
                  float* blue) {
-  int i = 0;
-  if (normalizer.arithmetic) {
-    const hn::ScalableTag<std::int32_t> d;
-    const hn::Repartition<std::uint8_t, decltype(d)> d8;
-    const hn::RebindToFloat<decltype(d)> df;
-    const int step = static_cast<int>(hn::Lanes(d));
-    for (; i + step <= count; i += step) {
-      const auto rgbx = hn::BitCast(d, hn::LoadU(d8, pixels + i * 4));
-      hn::StoreU(Normalize(d, rgbx, normalizer.channel[0]), df, red + i);
-      hn::StoreU(Normalize(d, hn::ShiftRight<8>(rgbx), normalizer.channel[1]), df, green + i);
-      hn::StoreU(Normalize(d, hn::ShiftRight<16>(rgbx), normalizer.channel[2]), df, blue + i);
-    }
-  }
+  const int i = normalizer.arithmetic ? StoreWholeVectors(pixels, count, normalizer, red, green, blue) : 0;
   plain::store_planes(pixels + i * 4, count - i, normalizer, red + i, green + i, blue + i);
 }
 
