@@ -8,6 +8,9 @@ namespace stoker::cli {
 
 void add_run(CommandLine& cli);
 void add_report(CommandLine& cli);
+void add_ckpt_list(CommandLine& cli);
+void add_ckpt_show(CommandLine& cli);
+void add_ckpt_verify(CommandLine& cli);
 void add_version(CommandLine& cli);
 
 void add_all_verbs(CommandLine& cli);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,20 +31,38 @@ Error mismatch(const std::filesystem::path& file, const std::string& what, std::
                                            shown(file), offset, size, stored, computed)};
 }
 
-// The header is under a hash of its own, and must say the same as the manifest does.
-Status check_part_header(ReadableFile& file, const std::filesystem::path& path, const Part& part) {
+// What safetensors' header says of each tensor must be what the manifest says.
+Status compare(const std::vector<TensorEntry>& header, const Manifest& manifest, std::size_t part) {
+  std::unordered_map<std::string_view, const TensorEntry*> by_name;
+  for (const TensorEntry& entry : header) by_name[entry.name] = &entry;
+  for (const StoredTensor& tensor : manifest.tensors) {
+    if (tensor.part != part) continue;
+    const auto it = by_name.find(tensor.entry.name);
+    if (it == by_name.end() || it->second->dtype != tensor.entry.dtype || it->second->shape != tensor.entry.shape ||
+        it->second->offset != tensor.entry.offset) {
+      return Error{ErrorCode::kCorrupt, fmt::format("{}: its header and the manifest differ on tensor {}",
+                                                    manifest.parts[part].file, printable(tensor.entry.name))};
+    }
+  }
+  return {};
+}
+
+Status check_part_header(ReadableFile& file, const std::filesystem::path& path, const Manifest& manifest,
+                         std::size_t index) {
+  const Part& part = manifest.parts[index];
   std::string bytes(part.header_bytes, '\0');  // within the file: decode() compared it with size_bytes
   STOKER_TRY(file.read_at(0, std::as_writable_bytes(std::span(bytes))));
   const std::string computed = hash128(bytes).hex();
   if (computed != part.header_hash)
     return mismatch(path, "the header of " + part.file, 0, part.header_bytes, part.header_hash, computed);
   const auto entries = parse_header(bytes, part.size_bytes);
-  if (entries) return {};
-  return Error{ErrorCode::kCorrupt, shown(path) + ": " + entries.error().message};
+  if (!entries) return Error{ErrorCode::kCorrupt, shown(path) + ": " + entries.error().message};
+  return compare(*entries, manifest, index);
 }
 
 Result<std::unique_ptr<ReadableFile>> open_part(FileSystem& files, const std::filesystem::path& path,
-                                                const Part& part) {
+                                                const Manifest& manifest, std::size_t index) {
+  const Part& part = manifest.parts[index];
   auto file = files.open(path);
   if (!file) {
     Error error = file.error();
@@ -54,14 +73,14 @@ Result<std::unique_ptr<ReadableFile>> open_part(FileSystem& files, const std::fi
     return Error{ErrorCode::kCorrupt, fmt::format("{} has {} bytes, its manifest says {}", shown(path),
                                                   (*file)->size_bytes(), part.size_bytes)};
   }
-  STOKER_TRY(check_part_header(**file, path, part));
+  STOKER_TRY(check_part_header(**file, path, manifest, index));
   return file;
 }
 
 Result<OpenParts> open_parts(FileSystem& files, const std::filesystem::path& checkpoint, const Manifest& manifest) {
   OpenParts open;
-  for (const Part& part : manifest.parts) {
-    auto file = open_part(files, checkpoint / part.file, part);
+  for (std::size_t i = 0; i < manifest.parts.size(); ++i) {
+    auto file = open_part(files, checkpoint / manifest.parts[i].file, manifest, i);
     if (!file) return file.error();
     open.push_back(*std::move(file));
   }

@@ -62,9 +62,11 @@ struct Store::State {
     if (::getpid() != pid && writer.joinable()) writer.detach();  // the thread stayed in the parent
   }
 
+  Status make_directory();
   Status begin();
   Status stage(Step step, std::span<const TensorView> tensors, SaveOptions options);
   Status clear_name(const std::filesystem::path& path);
+  std::string free_name(Step step, const std::string& pin) const;
   Status check_space(std::uint64_t needed) const;
   Status copy(const Plan& plan, std::span<const TensorView> tensors);
   void hand_over(WriteJob job);
@@ -108,6 +110,20 @@ struct Store::State {
   std::jthread writer;  // last: stops before all that it uses; started by the first save
 };
 
+// Every level that had to be made is synced into the one above: a checkpoint is as durable as its whole path.
+Status Store::State::make_directory() {
+  std::filesystem::path level = std::filesystem::absolute(dir).lexically_normal();
+  if (!level.has_filename()) level = level.parent_path();
+  const bool there = !vanished(level);
+  std::vector<std::filesystem::path> parents;
+  for (; level.has_relative_path() && vanished(level); level = level.parent_path())
+    parents.push_back(level.parent_path());
+  STOKER_TRY(files.create_directories(dir));
+  for (const auto& parent : parents) STOKER_TRY(files.sync_directory(parent));
+  if (there) (void)files.sync_directory(level.parent_path());  // whoever made it may not have come to this
+  return {};
+}
+
 Status Store::State::begin() {
   if (options.read_only) {
     const auto info = files.stat(dir);
@@ -115,9 +131,7 @@ Status Store::State::begin() {
     if (!info->is_directory) return Error{ErrorCode::kNotFound, shown(dir) + " is not a directory"};
     return {};
   }
-  STOKER_TRY(files.create_directories(dir));
-  const auto parent = std::filesystem::absolute(dir).lexically_normal();
-  STOKER_TRY(files.sync_directory(parent.has_filename() ? parent.parent_path() : parent.parent_path().parent_path()));
+  STOKER_TRY(make_directory());
   auto taken = OwnerLock::take(files, dir, clock, options.notice);
   if (!taken) return taken.error();
   const MutexLock hold(saving);
@@ -145,6 +159,13 @@ Status Store::State::check_space(std::uint64_t needed) const {
                fmt::format("a checkpoint of {} does not fit: {} has {} free", format_size(needed), shown(dir),
                            format_size(*free)),
                "remove old checkpoints, keep fewer of them, or save to another disk"};
+}
+
+// Emergencies of one step, met again after each resume, stand beside each other.
+std::string Store::State::free_name(Step step, const std::string& pin) const {
+  std::string name = directory_name(step, pin);
+  for (int n = 2; !vanished(dir / name); ++n) name = fmt::format("{}-{}", directory_name(step, pin), n);
+  return name;
 }
 
 // A whole checkpoint is never replaced; a damaged one, which a resumed run comes by again, is moved aside.
@@ -183,11 +204,13 @@ Status Store::State::stage(Step step, std::span<const TensorView> tensors, SaveO
   Plan plan = make_plan(tensors, history, part_name(step, given.pin), threads);
   STOKER_TRY(
       check_space(plan.part_bytes + given.state.size() + kManifestBytesPerTensor * tensors.size() + kSpareBytes));
-  STOKER_TRY(clear_name(dir / directory_name(step, given.pin)));
+  const std::string name = given.exact ? directory_name(step, given.pin) : free_name(step, given.pin);
+  STOKER_TRY(clear_name(dir / name));
   if (!plan.copied.empty()) STOKER_TRY(copy(plan, tensors));
 
   WriteJob made;
   made.dir = dir;
+  made.name = name;
   made.manifest.step = step;
   made.manifest.pin = given.pin;
   made.manifest.exact = given.exact;
@@ -239,7 +262,7 @@ Status Store::State::write(WriteJob& work) {
     if (!work.shared.empty()) history.forget();  // what it refers to may be what failed
     return status;
   }
-  const auto path = dir / directory_name(work.manifest.step, work.manifest.pin);
+  const auto path = dir / work.name;
   catalog.push_back(stoker::save::describe(work.manifest, path));
   sort_by_step(catalog);
   if (!has_links) probe_links(work.manifest, path);

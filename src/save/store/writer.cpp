@@ -85,10 +85,9 @@ Status write_checkpoint(FileSystem& files, WriteJob& job) {
   set_hashes(job);
   const auto manifest = encode(job.manifest);
   if (!manifest) return manifest.error();
-  const std::string name = directory_name(job.manifest.step, job.manifest.pin);
-  const auto made = temporary_in(job.dir, name);
+  const auto made = temporary_in(job.dir, job.name);
   Status status = fill(files, job, made, *manifest);
-  if (status) status = publish(files, made, job.dir / name);
+  if (status) status = publish(files, made, job.dir / job.name);
   if (!status) (void)files.remove_all(made);
   return status;
 }

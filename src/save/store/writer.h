@@ -19,6 +19,7 @@ struct SharedPart {
 // What is written. The manifest's tensors of the new part (its last) have no hash yet; the writer sets them.
 struct WriteJob {
   std::filesystem::path dir;  // the store's
+  std::string name;           // of the checkpoint's own directory
   Manifest manifest;
   std::string state;                // JSON text, parsed into the manifest by the writing thread
   std::span<const std::byte> part;  // the whole new file, header and tensors; empty: no new part

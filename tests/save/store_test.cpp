@@ -1,0 +1,199 @@
+#include "save/store_support.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "support/temp_dir.h"
+
+namespace stoker::save::testing {
+namespace {
+
+using stoker::testing::TempDir;
+
+class StoreTest : public ::testing::Test {
+ protected:
+  FakeFs fs_;
+};
+
+TEST_F(StoreTest, WhatIsSavedComesBack) {
+  const auto store = open_store(fs_);
+  ASSERT_TRUE(save_and_wait(*store, 1).ok());
+  EXPECT_TRUE(is_sample(*store->load(), 1));
+  EXPECT_TRUE(store->verify()->empty());
+}
+
+TEST_F(StoreTest, StepsGoByNumberNotByName) {
+  const auto store = open_store(fs_, {.last = 0});
+  for (const Step step : {9, 10, 100, 20}) ASSERT_TRUE(save_and_wait(*store, step).ok());
+  EXPECT_EQ(steps(*store), (std::vector<Step>{9, 10, 20, 100}));
+  EXPECT_EQ(store->list()->latest, 100);
+}
+
+TEST_F(StoreTest, AWholeStepIsNeverReplaced) {
+  const auto store = open_store(fs_);
+  ASSERT_TRUE(save_and_wait(*store, 1).ok());
+  EXPECT_EQ(save_and_wait(*store, 1).code(), ErrorCode::kExists);
+}
+
+TEST_F(StoreTest, KeepsTheLastTheBestAndEachInterval) {
+  const auto store = open_store(fs_, {.last = 2, .every = 10, .best_metric = "acc"});
+  for (Step step = 1; step <= 30; ++step)
+    ASSERT_TRUE(save_and_wait(*store, step * 3, {{"acc", step == 4 ? 0.9 : 0.1}}).ok());
+  EXPECT_EQ(steps(*store), (std::vector<Step>{12, 21, 30, 42, 51, 60, 72, 81, 87, 90}));
+  EXPECT_EQ(store->list()->best, 12);
+}
+
+TEST_F(StoreTest, NanNeverWinsAndTheEarlierOfEqualsDoes) {
+  const auto store = open_store(fs_, {.last = 1, .best_metric = "loss", .better = Better::kLower});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [step, loss] : std::vector<std::pair<Step, double>>{{1, nan}, {2, 0.5}, {3, 0.5}, {4, nan}, {5, 2}})
+    ASSERT_TRUE(save_and_wait(*store, step, {{"loss", loss}}).ok());
+  EXPECT_EQ(store->list()->best, 2);
+  EXPECT_EQ(steps(*store), (std::vector<Step>{2, 5}));
+}
+
+TEST_F(StoreTest, UnchangedTensorsAreSharedAndOutliveTheirFirstStep) {
+  const auto store = open_store(fs_, {.last = 1});
+  for (Step step = 1; step <= 6; ++step) {
+    ASSERT_TRUE(save_and_wait(*store, step).ok());
+    EXPECT_TRUE(is_sample(*store->load(), step));
+    EXPECT_TRUE(store->verify()->empty());
+  }
+  // Step 1's part is in use by half; the small one that moves is in the newest.
+  EXPECT_EQ(store->describe(6)->tensors[1].file, "part-1.safetensors");
+  EXPECT_EQ(store->describe(6)->tensors[2].file, "part-6.safetensors");
+  EXPECT_EQ(steps(*store), (std::vector<Step>{6}));
+}
+
+TEST_F(StoreTest, AnInexactCheckpointNeedsAPinAndIsNeverTheLatest) {
+  const auto store = open_store(fs_, {.last = 1});
+  const Sample sample(7);
+  EXPECT_EQ(store->save(7, sample.views(), {"null", {}, "", false}).code(), ErrorCode::kBadInput);
+  ASSERT_TRUE(save_and_wait(*store, 7).ok());
+  ASSERT_TRUE(store->save(7, sample.views(), {"null", {}, "emergency", false}).ok());
+  ASSERT_TRUE(store->save(7, sample.views(), {"\"again\"", {}, "emergency", false}).ok());
+  ASSERT_TRUE(save_and_wait(*store, 8).ok());
+  EXPECT_EQ(store->list()->latest, 8);
+  EXPECT_EQ(store->load({}, "emergency")->state, "\"again\"");
+  EXPECT_EQ(steps(*store), (std::vector<Step>{7, 7, 8}));
+}
+
+TEST_F(StoreTest, BadInputIsNamedAndSavesNothing) {
+  const auto store = open_store(fs_);
+  const std::string bytes(8, 'x');
+  const auto view = [&](std::string name, std::string dtype, std::vector<std::uint64_t> shape) {
+    return TensorView{std::move(name), std::move(dtype), std::move(shape), std::as_bytes(std::span(bytes))};
+  };
+  const auto refused = [&](std::vector<TensorView> views) { return store->save(1, views, {}).error().message; };
+  EXPECT_NE(refused({view("a", "F32", {3})}).find("its shape takes 12"), std::string::npos);
+  EXPECT_NE(refused({view("a", "F4", {16})}).find("'F4'"), std::string::npos);
+  EXPECT_NE(refused({view("a", "F32", {2}), view("a", "F32", {2})}).find("there twice"), std::string::npos);
+  EXPECT_NE(refused({view("__metadata__", "F32", {2})}).find("__metadata__"), std::string::npos);
+  EXPECT_EQ(store->save(-1, {}, {}).code(), ErrorCode::kBadInput);
+  EXPECT_EQ(store->save(1, {}, {"null", {}, "../x", true}).code(), ErrorCode::kBadInput);
+  EXPECT_TRUE(steps(*store).empty());
+}
+
+TEST_F(StoreTest, SecondWriterIsRefusedAndAReaderIsNot) {
+  const auto store = open_store(fs_);
+  ASSERT_TRUE(save_and_wait(*store, 1).ok());
+  Store::Options options;
+  options.files = &fs_;
+  const auto second = Store::open(kDir, options);
+  ASSERT_EQ(second.code(), ErrorCode::kInUse);
+  EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid())), std::string::npos);
+  options.read_only = true;
+  const auto reader = Store::open(kDir, options);
+  ASSERT_TRUE(reader.ok());
+  EXPECT_TRUE(is_sample(*(*reader)->load(), 1));
+  EXPECT_EQ((*reader)->save(2, {}, {}).code(), ErrorCode::kBadInput);
+  ASSERT_TRUE(store->close().ok());
+  options.read_only = false;
+  EXPECT_TRUE(Store::open(kDir, options).ok());
+}
+
+TEST_F(StoreTest, ALockLeftByTheDeadIsTakenOverAndSaid) {
+  { const auto store = open_store(fs_); }
+  char host[256] = {};
+  ASSERT_EQ(::gethostname(host, sizeof host - 1), 0);
+  fs_.bytes(kDir / "lock") =
+      R"({"pid":999999999,"host":")" + std::string(host) + R"(","since_utc":"2026-01-01T00:00:00Z"})";
+  std::string said;
+  const auto store = open_store(fs_, {}, [&](Severity, const std::string& text) { said += text; });
+  EXPECT_NE(said.find("took over from process 999999999"), std::string::npos) << said;
+}
+
+// A DataLoader's worker is a fork that may outlive its killed parent: it must not keep the lock.
+TEST(StoreOnDisk, AForkedChildHoldsNoLockAndSavesNothing) {
+  const TempDir dir;
+  auto store = Store::open(dir.path(), {});
+  ASSERT_TRUE(store.ok());
+  int to_child[2], to_parent[2];
+  ASSERT_EQ(::pipe(to_child) + ::pipe(to_parent), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool refused = (*store)->save(1, {}, {}).code() == ErrorCode::kInUse;
+    char byte = refused ? 'y' : 'n';
+    (void)!::write(to_parent[1], &byte, 1);
+    (void)!::read(to_child[0], &byte, 1);
+    ::_exit(0);
+  }
+  char said = 0;
+  ASSERT_EQ(::read(to_parent[0], &said, 1), 1);
+  EXPECT_EQ(said, 'y');
+  store->reset();  // the parent lets go; the child lives
+  EXPECT_TRUE(Store::open(dir.path(), {}).ok());
+  ASSERT_EQ(::write(to_child[1], "x", 1), 1);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(StoreOnDisk, RoundTripThroughRealFilesAndLinks) {
+  const TempDir dir;
+  Store::Options options;
+  options.keep = {.last = 2};
+  auto store = Store::open(dir / "deep/er", options);
+  ASSERT_TRUE(store.ok());
+  for (Step step = 1; step <= 4; ++step) ASSERT_TRUE(save_and_wait(**store, step).ok());
+  EXPECT_TRUE(is_sample(*(*store)->load(), 4));
+  EXPECT_TRUE(is_sample(*(*store)->load(3), 3));
+  EXPECT_TRUE((*store)->verify()->empty());
+}
+
+// The staging buffer is the saving thread's own again when save() returns: what it copies next cannot reach the file.
+TEST_F(StoreTest, SavesInARowFromSeveralThreadsKeepTheirOwnBytes) {
+  const auto store = open_store(fs_, {.last = 0});
+  std::atomic<Step> next{1};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        for (Step step = next++; step <= 18; step = next++) {
+          const Sample sample(step);
+          EXPECT_TRUE(store->save(step, sample.views(), Sample::options(step)).ok());
+          if (step % 3 == 0) {
+            EXPECT_TRUE(store->load().ok());
+          }
+        }
+      });
+    }
+  }
+  ASSERT_TRUE(store->wait().ok());
+  for (Step step = 1; step <= 18; ++step) EXPECT_TRUE(is_sample(*store->load(step), step));
+}
+
+TEST_F(StoreTest, ClosingDuringASaveFinishesIt) {
+  {
+    const auto store = open_store(fs_);
+    const Sample sample(1);
+    ASSERT_TRUE(store->save(1, sample.views(), Sample::options(1)).ok());
+  }
+  EXPECT_TRUE(is_sample(*open_store(fs_)->load(), 1));
+}
+
+}  // namespace
+}  // namespace stoker::save::testing
