@@ -44,9 +44,9 @@ std::optional<std::array<int, 3>> byte_layout(const std::array<std::uint32_t, 4>
   return std::nullopt;
 }
 
-class HeaderReader {
+class BmpHeaderReader {
  public:
-  explicit HeaderReader(Bytes file) : file_(file) {}
+  explicit BmpHeaderReader(Bytes file) : file_(file) {}
 
   Status read(ImageInfo& info, Layout& layout) {
     if (file_.size() < kFileHeader + 12) return corrupt("the BMP is cut in its header");
@@ -216,7 +216,7 @@ class BmpCodec final : public Codec {
     file_ = file;
     header_ = {};
     layout_ = {};
-    STOKER_TRY(HeaderReader(file).read(header_, layout_));
+    STOKER_TRY(BmpHeaderReader(file).read(header_, layout_));
     return header_;
   }
 

@@ -8,7 +8,7 @@
 namespace stoker::watch {
 namespace {
 
-constexpr double kShare = 0.08;  // of the training time
+constexpr double kCheckpointShare = 0.08;  // of the training time
 // What is left of the blocking time with a Store, which returns once the state is staged (low, likely, high).
 constexpr double kLeft[] = {0.08, 0.25, 0.34};
 
@@ -17,7 +17,7 @@ constexpr double kLeft[] = {0.08, 0.25, 0.34};
 std::optional<Finding> checkpoint_bound(const Case& run) {
   const Metrics& m = run.metrics;
   const double share = m.phases.share(Phase::kCheckpoint);
-  if (share < kShare) return std::nullopt;
+  if (share < kCheckpointShare) return std::nullopt;
   Finding finding;
   finding.cause = Cause::kCheckpointBound;
   finding.says = fmt::format("The training stands still for checkpoints {} of its time", percent(share));

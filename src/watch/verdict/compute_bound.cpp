@@ -6,15 +6,15 @@
 namespace stoker::watch {
 namespace {
 
-constexpr double kShare = 0.50;        // of the training time
-constexpr double kNothingElse = 0.85;  // of it, from which nothing is left to fix around the model
+constexpr double kComputeShare = 0.50;  // of the training time
+constexpr double kNothingElse = 0.85;   // of it, from which nothing is left to fix around the model
 
 }  // namespace
 
 std::optional<Finding> compute_bound(const Case& run) {
   const Metrics& m = run.metrics;
   const double share = compute_share(m.phases);
-  if (share < kShare) return std::nullopt;
+  if (share < kComputeShare) return std::nullopt;
   Finding finding;
   const bool nothing = share >= kNothingElse;
   finding.cause = nothing ? Cause::kNothingToFix : Cause::kComputeBound;

@@ -8,7 +8,7 @@
 namespace stoker::watch {
 namespace {
 
-constexpr double kShare = 0.25;             // of the training time
+constexpr double kEvaluationShare = 0.25;   // of the training time
 constexpr double kWaitingEvaluation = 0.5;  // of the evaluation, from which its loader is the cause
 constexpr double kEvery = 3;                // epochs between evaluations in the fix
 // Of the evaluation's waiting that a faster loader takes away (low, likely, high).
@@ -19,7 +19,7 @@ constexpr double kWaitSaved[] = {0.3, 0.6, 0.9};
 std::optional<Finding> evaluation_bound(const Case& run) {
   const Metrics& m = run.metrics;
   const double share = m.phases.share(Phase::kEvaluation);
-  if (share < kShare) return std::nullopt;
+  if (share < kEvaluationShare) return std::nullopt;
   const double seconds = m.phases[Phase::kEvaluation];
   const double waiting = std::min(1.0, m.evaluation_wait_s / seconds);
   Finding finding;

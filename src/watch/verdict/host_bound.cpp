@@ -6,9 +6,9 @@
 namespace stoker::watch {
 namespace {
 
-constexpr double kShare = 0.20;    // of the loop
-constexpr double kGcShare = 0.05;  // of the loop, from which the collector is named
-constexpr double kSaved = 0.5;     // of the time between, that a person finds to remove
+constexpr double kHostShare = 0.20;  // of the loop
+constexpr double kGcShare = 0.05;    // of the loop, from which the collector is named
+constexpr double kSaved = 0.5;       // of the time between, that a person finds to remove
 
 }  // namespace
 
@@ -16,7 +16,7 @@ std::optional<Finding> host_bound(const Case& run) {
   const Metrics& m = run.metrics;
   const double other = m.loop_phases.share(Phase::kOther);
   const double gc = m.loop_phases.share(Phase::kGc);
-  if (other + gc < kShare && gc < kGcShare) return std::nullopt;
+  if (other + gc < kHostShare && gc < kGcShare) return std::nullopt;
   Finding finding;
   finding.cause = Cause::kHostBound;
   finding.says =
