@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ._native import InUseError as InUseError
     from ._native import IoError as IoError
     from ._native import NoSpaceError as NoSpaceError
+    from .notebook import load_ipython_extension as load_ipython_extension
+    from .notebook import unload_ipython_extension as unload_ipython_extension
     from .session import BudgetReached as BudgetReached
     from .session import Session as Session
     from .session import seed_everything as seed_everything
@@ -36,6 +38,8 @@ _HOME = {
     "BudgetReached": ".session",
     "Session": ".session",
     "seed_everything": ".session",
+    "load_ipython_extension": ".notebook",
+    "unload_ipython_extension": ".notebook",
 }
 
 __all__ = ["__version__", *_HOME]

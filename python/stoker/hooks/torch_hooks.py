@@ -32,8 +32,6 @@ _COMPILE = sites.Site("compile")
 def patch() -> Undo:
     """Installs all of them; the result takes them out in reverse order."""
     modules = ModuleHooks()
-    eval_frame = "torch._dynamo.eval_frame"
-    on_import.when_loaded(eval_frame, lambda: modules.hook_class(sys.modules[eval_frame].OptimizedModule))
     undo = [
         modules.patch(),
         _patch_loader(),
@@ -42,6 +40,8 @@ def patch() -> Undo:
         _patch_files(),
         _patch_compile(),
     ]
+    eval_frame = "torch._dynamo.eval_frame"
+    on_import.when_loaded(eval_frame, lambda: modules.hook_class(sys.modules[eval_frame].OptimizedModule))
 
     def undo_all() -> None:
         for step in reversed(undo):
