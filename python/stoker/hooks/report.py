@@ -11,6 +11,7 @@ now = time.monotonic_ns
 
 _state: dict[str, dict[str, object]] = {}
 _loaders: list[tuple[bool, str]] = []
+_facts: list[dict[str, object]] = []
 _pid = 0
 _owner = False  # this process writes hook.json
 
@@ -21,7 +22,7 @@ def begin() -> None:
     _pid = os.getpid()
     _owner = False
     _state.clear()
-    _loaders.clear()
+    _facts.clear()
     _state["python"] = {
         "version": sys.version.split()[0],
         "executable": sys.executable,
@@ -70,6 +71,12 @@ def add_accelerate(applied: bool, why: str) -> None:
     _write()
 
 
+def add_loader(facts: dict[str, object]) -> None:
+    """One more loader that the script iterates."""
+    _facts.append(facts)
+    _write()
+
+
 def set_exception(kind: str, message: str, traceback: str) -> None:
     """The exception that ends the script."""
     _state["exception"] = {"type": kind, "message": message[:4000], "traceback": traceback[-32000:]}
@@ -92,7 +99,7 @@ def _write() -> None:
     temporary = f"{path}.{_pid}"
     try:
         with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(_state, file)
+            json.dump({**_state, "loaders": _facts}, file)
         os.replace(temporary, path)
     except OSError:
         pass

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from . import on_import, sites
+from . import loader_facts, on_import, sites
 from .module_hooks import ModuleHooks
 
 Undo = Callable[[], None]
@@ -103,6 +103,7 @@ def patch_iter(loader: type) -> Undo:
             return make(self)  # type: ignore[no-any-return]
         _starting.append(self)
         _DATA_EPOCH.instant(_length(self))
+        loader_facts.note(self)
         _DATA_START.begin()
         try:
             return make(self)  # type: ignore[no-any-return]

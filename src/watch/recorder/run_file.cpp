@@ -146,7 +146,7 @@ void merge_hook_report(const std::filesystem::path& run, Json& json) {
     return;
   }
   for (const auto& [key, value] : report->members()) {
-    if (key == "python" || key == "exception" || key == "accelerate") json.set(key, value);
+    if (key == "python" || key == "exception" || key == "accelerate" || key == "loaders") json.set(key, value);
   }
 }
 

@@ -27,13 +27,14 @@ std::optional<Finding> compute_bound(const Case& run) {
                   percent(m.phases.share(Phase::kOptimizer)), percent(m.phases.share(Phase::kCopy))));
   finding.confidence = confidence_of(m);
   finding.gain = Signal<Gain>::unavailable("depends on the model; try it and compare the two runs");
-  if (run.inputs.gpu) {
-    finding.fix = nothing ? "None needed. A faster step can only come from the model itself"
-                          : "Let the GPU's faster formats do the work";
+  if (nothing) {
+    finding.fix = "None needed around the model; a faster step can only come from the model itself";
+    finding.gain = Signal<Gain>::unavailable("there is no fix to predict for");
+  } else if (run.inputs.gpu) {
+    finding.fix = "Let the GPU's faster formats do the work";
     finding.fix_line = "with torch.autocast('cuda', dtype=torch.float16):";
   } else {
-    finding.fix = nothing ? "None needed. A faster step can only come from the model itself"
-                          : "Let the convolutions use the layout that the CPU is fastest with";
+    finding.fix = "Let the convolutions use the layout that the CPU is fastest with";
     finding.fix_line = "model = model.to(memory_format=torch.channels_last)";
   }
   return finding;
