@@ -15,13 +15,21 @@ if TYPE_CHECKING:
     from ._native import InUseError as InUseError
     from ._native import IoError as IoError
     from ._native import NoSpaceError as NoSpaceError
+    from .acceleration import accelerate as accelerate
+    from .loader import ImageLoader as ImageLoader
     from .notebook import load_ipython_extension as load_ipython_extension
     from .notebook import unload_ipython_extension as unload_ipython_extension
+    from .sampling import Weighted as Weighted
     from .session import BudgetReached as BudgetReached
     from .session import Session as Session
     from .session import seed_everything as seed_everything
     from .store import Keep as Keep
     from .store import Store as Store
+    from .transforms import CenterCrop as CenterCrop
+    from .transforms import Normalize as Normalize
+    from .transforms import RandomHorizontalFlip as RandomHorizontalFlip
+    from .transforms import RandomResizedCrop as RandomResizedCrop
+    from .transforms import Resize as Resize
 
 __version__ = "0.1.0"
 
@@ -40,6 +48,14 @@ _HOME = {
     "seed_everything": ".session",
     "load_ipython_extension": ".notebook",
     "unload_ipython_extension": ".notebook",
+    "ImageLoader": ".loader",
+    "Weighted": ".sampling",
+    "RandomResizedCrop": ".transforms",
+    "Resize": ".transforms",
+    "CenterCrop": ".transforms",
+    "RandomHorizontalFlip": ".transforms",
+    "Normalize": ".transforms",
+    "accelerate": ".acceleration",
 }
 
 __all__ = ["__version__", *_HOME]
