@@ -359,7 +359,11 @@ def _decide(loader: Any, on_decision: Callable[[bool, str], None] | None) -> obj
             on_decision(False, f"it does not know {why}")
         return False
     if on_decision is not None:
-        on_decision(True, fast.explain())
+        steps = ", ".join(type(t).__name__ for t in fast.data.pipeline.transforms)
+        on_decision(
+            True,
+            f"{len(fast.data.samples)} files with {steps or 'no transform'} are read by Stoker's threads",
+        )
     return fast
 
 
