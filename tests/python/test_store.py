@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import stoker
 from stoker.store import Store, adapt_keys
 
