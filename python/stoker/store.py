@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from . import _native
 from ._native import BadInputError, CorruptError, Error
-from ._state import Flattened, Rebuilder, StateError
+from ._rebuild import Rebuilder
+from ._state import Flattened, StateError
 
 __all__ = ["Checkpoint", "Damaged", "Keep", "LoadedState", "Store", "adapt_keys"]
 
