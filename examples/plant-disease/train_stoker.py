@@ -26,9 +26,9 @@ def parse_args():
         "--data", type=Path, default=Path(__file__).parent / "leaves", help="has train/ and val/"
     )
     parser.add_argument("--model", default="small", help="small, or any name in torchvision.models")
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--lr", type=float, default=1e-2)
+    parser.add_argument("--epochs", type=int, default=14)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--out", "--run-dir", type=Path, default=Path("runs/leaf"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=4, help="save every so many steps")
@@ -50,7 +50,7 @@ def make_loaders(args):
 def make_model(name, classes):
     if name != "small":
         return models.get_model(name, num_classes=classes)
-    blocks, channels = [], [3, 8, 16, 32, 64, 128]
+    blocks, channels = [], [3, 16, 32, 64, 128, 128]
     for before, after in pairwise(channels):
         blocks += [
             nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False),
@@ -94,7 +94,7 @@ def main():
 
     train, val = make_loaders(args)
     names = train.classes
-    model = make_model(args.model, len(names)).to(DEVICE)
+    model = make_model(args.model, len(names)).to(DEVICE, memory_format=torch.channels_last)
     loss_fn = nn.CrossEntropyLoss(weight=class_weights(train.labels, len(names)))
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=args.epochs * len(train))
