@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from support.trainee import BATCH, SAMPLES, Points, Run, Stream
-from torch import nn
-from torch.utils.data import DataLoader
-
 import stoker
+import torch
 from stoker.session import budget as budget_module
 from stoker.session.budget import Budget, Pace, SavePlan
 from stoker.session.progress import Progress
+from support.trainee import BATCH, SAMPLES, Points, Run, Stream
+from torch import nn
+from torch.utils.data import DataLoader
 
 PER_EPOCH = SAMPLES // BATCH
 
@@ -59,7 +58,9 @@ def cut_and_resumed(
 
 
 @pytest.mark.parametrize(
-    ("kind", "workers"), [("torch", 0), ("torch", 2), ("stream", 0)], ids=["loader", "workers", "iterable"]
+    ("kind", "workers"),
+    [("images", 0), ("torch", 0), ("torch", 2), ("stream", 0)],
+    ids=["ImageLoader", "DataLoader", "workers", "iterable"],
 )
 def test_a_resumed_run_equals_one_that_was_never_cut(tmp_path: Path, kind: str, workers: int) -> None:
     whole = straight(tmp_path / "whole", kind, workers)
@@ -536,3 +537,34 @@ def test_an_iterable_says_how_long_it_took_to_get_back(
     said = capfd.readouterr().err
     assert "read 3 batches of the Stream again" in said
     assert "the resume took load" in said
+
+
+def test_a_recorded_session_bears_the_recordings_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STOKER_RUN", "/somewhere/runs/20260102T030405Z-train-1a2b")
+    with Run().session(tmp_path):
+        pass
+    record = json.loads((tmp_path / "session.json").read_text())
+    assert record["sessions"][0]["run_id"] == "20260102T030405Z-train-1a2b"
+
+
+def test_an_exception_in_the_data_keeps_the_boundary_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch, fetched = Points.__getitem__, [0]
+
+    def broken(self: Points, index: int) -> Any:
+        fetched[0] += 1
+        if fetched[0] == 5 * BATCH + 2:  # in the middle of a batch: the random state has moved on
+            raise Cut
+        return fetch(self, index)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Points, "__getitem__", broken)
+        run = Run()
+        with pytest.raises(Cut), run.session(tmp_path / "parts", every=1000) as session:
+            run.train(session, 3)
+    assert stoker.Store(tmp_path / "parts", read_only=True).latest == 5
+    again = Run()
+    with again.session(tmp_path / "parts") as session:
+        again.train(session, 3)
+    assert again.weights() == straight(tmp_path / "whole").weights()

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 import stoker
 
 TRAINEE = Path(__file__).parent / "support/trainee.py"
@@ -33,6 +32,9 @@ def start(tmp_path: Path, name: str, *options: str | int) -> subprocess.Popen[st
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,  # so that a test may signal the whole group
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored where the tests run with `&`
     )
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stoker
 import torch
 from support.trainee import BATCH, SAMPLES, Points, Run
-
-import stoker
 
 PER_EPOCH = SAMPLES // BATCH
 
@@ -100,11 +99,24 @@ def test_an_evaluation_with_other_weights_in_the_model_is_waited_for(tmp_path: P
 
 
 def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run with `&`
+
     def press(step: int) -> None:
         if step == 2:
             send(signal.SIGINT)
 
-    assert stopped(tmp_path / "run", in_step=press) == (130, 2)
+    try:
+        assert stopped(tmp_path / "run", in_step=press) == (130, 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_that_the_process_was_told_to_ignore_stays_ignored(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # nohup
+    try:
+        train(tmp_path, in_step=lambda step: send(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_signal_during_a_save_stops_right_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

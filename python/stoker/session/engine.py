@@ -214,21 +214,22 @@ class Engine:
             lane.start_over()
         self._boundary = self._take(metrics)
         self._pass_boundary()
-        self._save(again=f"epoch-{epoch}" if self._saved_step == step else "")
+        self._save_or_say(again=f"epoch-{epoch}" if self._saved_step == step else "")
         self._end_if_due(0.0)
 
     def close(self, error: BaseException | None) -> None:
         """The ``with`` block is left: saves what there is to save and waits for it."""
         if self.ended or isinstance(error, Stopped | BudgetReached):
             return  # saved already
-        if error is None or not self._open:
-            if not (self._open and self._accumulating) and not self._outside:
-                self._boundary = self._take()
-                self._pass_boundary()
-            self._save()
-            self._wait()
-        else:
+        if error is not None and self._open:
             self._save_emergency()
+            return
+        # In an evaluation and after an exception the last boundary counts; else this is one, if the step is done.
+        if error is None and not self._outside and not (self._open and self._accumulating):
+            self._boundary = self._take()
+            self._pass_boundary()
+        self._save()
+        self._wait()
 
     # --- what happens at a boundary ---
 
@@ -297,10 +298,10 @@ class Engine:
 
     # --- saving ---
 
-    def _save_or_say(self) -> None:
+    def _save_or_say(self, again: str = "") -> None:
         """A save on the way, whose failure must not end the training."""
         try:
-            self._save()
+            self._save(again)
         except (_native.NoSpaceError, _native.IoError) as error:
             self._plan.saved(self.progress.global_step)  # try again when the next one is due
             self._talk.warn(f"step {self.progress.global_step} could not be saved, training goes on: {error}")
@@ -320,6 +321,8 @@ class Engine:
             self._busy = False
         self._saved, self._saved_step = boundary.mark(), boundary.step
         self._plan.saved(boundary.step)
+        if self._budget.limit_s is not None and self._pace.typical_s("wait") is None:
+            self._wait()  # once: to stop in time one must know how long it takes
 
     def _wait(self) -> None:
         self._busy = True

@@ -149,8 +149,10 @@ class Session:
         """Saves, waits until it is durable, and lets go of the directory, the signals and the hooks."""
         outcome = describe_outcome(error)
         try:
-            self._engine.close(error)
-            self._keeper.close()
+            try:
+                self._engine.close(error)
+            finally:
+                self._keeper.close()
         except Exception as failure:
             outcome = f"{outcome}; the last save failed: {failure}"
             if error is None:
@@ -199,13 +201,15 @@ class Session:
     def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
         """The loader's batches; in the epoch of a resume, those that are left of it.
 
-        Inside ``evaluating``, or while the model is in eval mode, a loader that the session does not know is
-        iterated as it is.
+        Inside ``evaluating`` a loader is iterated as it is; so is one that the session does not know while
+        the model is in eval mode.
         """
         engine = self._engine
+        if self._evaluating:
+            return iter(loader)
         lane = next((lane for lane in engine.lanes.values() if lane.loader is loader), None)
         if lane is None:
-            if self._evaluating or any(not model.training for model in self._parts.models.values()):
+            if any(not model.training for model in self._parts.models.values()):
                 return iter(loader)
             lane = Lane(loader, self._talk)
             engine.add_lane(f"joined-{len(engine.lanes)}", lane)
@@ -294,15 +298,19 @@ class Session:
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
         """Eval mode and no gradients for the length of a block, then the modes that were there before."""
-        modes = [(module, module.training) for m in self._parts.models.values() for module in m.modules()]
-        for model in self._parts.models.values():
-            model.eval()
+        models = list(self._parts.models.values())
+        modes = [(module, module.training) for model in models for module in model.modules()]
+        trained = [model for model in models if model.training]
         before, self._evaluating = self._evaluating, True
         try:
             with span("eval"), torch.no_grad():
+                for model in models:
+                    model.eval()
                 yield
         finally:
             self._evaluating = before
+            for model in trained:
+                model.train()  # by name, since a recorder listens to that
             for module, training in modes:
                 module.training = training
 

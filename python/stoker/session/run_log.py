@@ -43,7 +43,7 @@ class SessionFile:
     def begin(self, resumed_from: int | None) -> None:
         """Adds this process."""
         self._own = {
-            "run_id": os.environ.get("STOKER_RUN_ID") or new_run_id(),
+            "run_id": recorded_run_id() or new_run_id(),
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "started_utc": utc_now(),
@@ -104,6 +104,11 @@ def line_step(line: str) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return float("inf")
+
+
+def recorded_run_id() -> str:
+    """The id of the recording that this process is in, or nothing."""
+    return Path(os.environ.get("STOKER_RUN", "")).name
 
 
 def new_run_id() -> str:
