@@ -10,6 +10,10 @@ void add_all_verbs(CommandLine& cli) {
   add_ckpt_list(cli);
   add_ckpt_show(cli);
   add_ckpt_verify(cli);
+  add_doctor(cli);
+  add_stage(cli);
+  add_check(cli);
+  add_explain(cli);
   add_version(cli);
 }
 

@@ -11,6 +11,10 @@ void add_report(CommandLine& cli);
 void add_ckpt_list(CommandLine& cli);
 void add_ckpt_show(CommandLine& cli);
 void add_ckpt_verify(CommandLine& cli);
+void add_doctor(CommandLine& cli);
+void add_check(CommandLine& cli);
+void add_explain(CommandLine& cli);
+void add_stage(CommandLine& cli);
 void add_version(CommandLine& cli);
 
 void add_all_verbs(CommandLine& cli);

@@ -38,6 +38,15 @@ std::vector<std::string> split_path(const std::string& text) {
   return parts;
 }
 
+// What pyenv's shims, which are shell scripts, would start: PYENV/shims → PYENV/versions/3.11.7/bin.
+std::optional<fs::path> pyenv_directory(const Root& root, const Environment& environment, const fs::path& shims) {
+  if (shims.filename() != "shims") return std::nullopt;
+  const auto global = read_text(root / (shims.parent_path() / "version"));
+  const std::string chosen = environment("PYENV_VERSION").value_or(global.value_or(""));
+  const std::string version(trim(chosen.substr(0, chosen.find_first_of(":\n"))));
+  return version.empty() ? std::nullopt : std::optional(shims.parent_path() / "versions" / version / "bin");
+}
+
 std::optional<fs::path> find_python(const Root& root, const Environment& environment, std::string& kind) {
   const auto in = [&](const fs::path& directory) -> std::optional<fs::path> {
     for (const char* name : {"python", "python3"}) {
@@ -54,6 +63,9 @@ std::optional<fs::path> find_python(const Root& root, const Environment& environ
     }
   }
   for (const std::string& directory : split_path(environment("PATH").value_or("/usr/local/bin:/usr/bin:/bin"))) {
+    if (const auto real = pyenv_directory(root, environment, directory)) {
+      if (auto python = in(*real)) return python;
+    }
     if (auto python = in(directory)) return python;
   }
   return std::nullopt;

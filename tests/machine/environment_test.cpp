@@ -89,6 +89,20 @@ TEST(PythonFactsTest, VenvWithSystemPackagesSeesBoth) {
   EXPECT_EQ(*facts.numpy, "1.24.2");
 }
 
+TEST(PythonFactsTest, PyenvShimsAreLookedThrough) {
+  const testing::TempDir dir;
+  dir.write("pyenv/shims/python", "#!/bin/sh\n");
+  dir.write("pyenv/version", "3.12.4\n");
+  dir.write("pyenv/versions/3.12.4/bin/python3", "");
+  dir.write("pyenv/versions/3.12.4/lib/python3.12/os.py", "");
+  dir.write("pyenv/versions/3.12.4/include/python3.12/patchlevel.h", "#define PY_VERSION      \t\"3.12.4\"\n");
+  dir.write("pyenv/versions/3.12.4/lib/python3.12/site-packages/numpy-2.1.0.dist-info/METADATA", "");
+  const auto facts = python_facts({dir.path()}, variables({{"PATH", "/pyenv/shims:/usr/bin"}}));
+  EXPECT_EQ(*facts.executable, "/pyenv/versions/3.12.4/bin/python3");
+  EXPECT_EQ(*facts.version, "3.12.4");
+  EXPECT_EQ(*facts.numpy, "2.1.0");
+}
+
 TEST(PythonFactsTest, NoPythonSaysWhereItLooked) {
   const auto facts = python_facts(recorded("docker-v1"), variables({{"PATH", "/usr/bin"}}));
   EXPECT_FALSE(facts.executable);

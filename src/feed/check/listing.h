@@ -1,0 +1,30 @@
+// The pictures below a folder, by split and class. Private to the room.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "stoker/base/status.h"
+#include "stoker/feed/check.h"
+
+namespace stoker::feed {
+
+struct ListedFile {
+  std::string path;  // relative to the folder
+  std::size_t class_index = 0;
+};
+
+struct Listing {
+  std::vector<CheckedClass> classes;
+  std::vector<ListedFile> files;  // by path within a class
+  std::vector<std::string> hidden;
+  std::uint64_t other_files = 0;
+};
+
+Result<Listing> list_pictures(const std::filesystem::path& directory);
+
+// By its name alone, as torchvision's ImageFolder decides.
+bool has_picture_name(const std::filesystem::path& path);
+
+}  // namespace stoker::feed
