@@ -112,7 +112,8 @@ class AcceleratedLoader:
         return begun
 
     def set_epoch(self, epoch: int) -> None:
-        """Passed on to the sampler, where it has one (``DistributedSampler``)."""
+        """The next iteration is a whole epoch; a sampler with epochs (``DistributedSampler``) is told its number."""
+        self._sought = None
         if hasattr(self.original.sampler, "set_epoch"):
             self.original.sampler.set_epoch(epoch)
 

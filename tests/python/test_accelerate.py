@@ -303,6 +303,15 @@ def test_a_stopped_epoch_goes_on_from_its_state(folder: Path, name: str) -> None
         assert same(take(resumed), expected_next)
 
 
+def test_setting_the_epoch_begins_a_whole_one(folder: Path) -> None:
+    fast = stoker.accelerate(LOADERS["distributed"](ImageFolder(str(folder), V2_EVAL)))
+    next(iter(fast))
+    fast.load_state_dict(fast.state_dict())
+    fast.set_epoch(3)
+    assert fast.sampler.epoch == 3
+    assert len(take(fast)) == len(fast)
+
+
 def test_explain_prints_the_mapping(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stoker.accelerate(
         DataLoader(ImageFolder(str(folder), V2_TRAIN), batch_size=4, num_workers=1), explain=True
