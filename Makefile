@@ -33,7 +33,7 @@ lint: setup  ## format, clang-tidy, layers, ruff, mypy
 format:  ## rewrite the sources in the house style
 	@.venv/bin/python scripts/lint --fix
 
-bench: build  ## the figures of bench/RESULTS.md on this machine
+bench: setup build  ## the figures of bench/RESULTS.md on this machine
 	@scripts/bench
 
 wheel: setup  ## dist/*.whl, which Ubuntu 22.04 and newer load
