@@ -385,7 +385,10 @@ def _device_step(device: Any, dtype: str, normalize: Normalize | None) -> Callab
     torch = sys.modules.get("torch")
     if torch is None:
         raise bad_input(f"device={device!r} needs torch", "import torch before making the loader")
-    target = torch.device(device)
+    try:
+        target = torch.empty(0, device=device).device
+    except Exception as error:  # torch has several kinds for a device that is not there
+        raise bad_input(f"device={device!r} cannot be used: {error}") from error
     on_device = normalize if dtype == "uint8" else None
     if target.type == "cpu" and on_device is None:
         return None

@@ -120,6 +120,12 @@ def test_normalize_on_a_device_gives_the_cpus_values(folder: Path) -> None:
         assert torch.equal(x, reference)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
+def test_a_device_that_is_not_there_is_refused_at_once(folder: Path) -> None:
+    with pytest.raises(stoker.BadInputError, match="device='cuda' cannot be used"):
+        stoker.ImageLoader(folder, batch_size=5, size=32, device="cuda")
+
+
 def test_random_crops_have_torchvisions_distribution() -> None:
     """Area, shape and place of 6000 crops: two-sample Kolmogorov–Smirnov, beyond its bound once in 10⁵."""
     width, height, draws = 320, 240, 6000
