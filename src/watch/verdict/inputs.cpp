@@ -33,7 +33,8 @@ VerdictInputs inputs_from(const RunData& data) {
   if (const Json* loader = training_loader(data.run["loaders"])) {
     inputs.dataset = (*loader)["kind"].as_string();
     if ((*loader)["num_workers"].is_int()) inputs.num_workers = static_cast<int>((*loader)["num_workers"].as_int());
-    inputs.accelerated = inputs.accelerated || inputs.dataset == "stoker" || inputs.dataset == "ImageLoader";
+    const std::string& kind = (*loader)["loader"].as_string();
+    inputs.accelerated = inputs.accelerated || kind == "AcceleratedLoader" || kind == "ImageLoader";
   }
   return inputs;
 }
