@@ -1,5 +1,6 @@
 #include "run_report.h"
 
+#include "loader_rate.h"
 #include "stoker/base/clock.h"
 #include "stoker/base/files.h"
 #include "stoker/base/run_directory.h"
@@ -12,7 +13,8 @@ namespace {
 // Writes metrics and verdict beside what the recorder wrote. A folder that cannot be written is no reason to say
 // nothing.
 Json judge_now(const std::filesystem::path& run, const watch::RunData& data, const watch::Metrics& metrics) {
-  const watch::VerdictInputs inputs = watch::inputs_from(data);
+  watch::VerdictInputs inputs = watch::inputs_from(data);
+  if (!inputs.accelerated && metrics.loop_s) inputs.stoker_images_per_cpu_second = measure_loader_rate(data.run);
   const Json verdict = watch::to_json(watch::judge(metrics, inputs), metrics, utc_iso(Clock::real().wall()));
   const std::string& kind = data.run["outcome"]["kind"].as_string();
   if (kind == "running") return verdict;

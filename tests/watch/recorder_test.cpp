@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <map>
+#include <thread>
 
 #include "base/ring.h"
 #include "stoker/base/run_directory.h"
@@ -116,6 +117,34 @@ TEST_F(RecoverTest, AFileThatIsNoRingIsNotRemoved) {
   ASSERT_TRUE(write_run_json(FileSystem::real(), run_.path(), json).ok());
   EXPECT_TRUE(*recover_run(run_.path()));
   EXPECT_TRUE(std::filesystem::exists(run_ / "precious"));
+}
+
+// --- what is left out of a trace that grows too fast ---
+
+TEST_F(RecoverTest, OtherThreadsAreLeftOutInWholeSpans) {
+  auto trace = TraceWriter::open(FileSystem::real(), run_ / "trace");
+  ASSERT_TRUE(trace.ok());
+  Drain drain(ring_, **trace);
+  static EventName decode("feed.decode");
+  std::thread([&] {
+    emit(decode, EventKind::kBegin);
+    drain.take(0);
+    drain.keep_other_threads(false);
+    emit(decode, EventKind::kEnd);  // of a span that is in the trace: kept
+    emit(decode, EventKind::kBegin);
+    drain.take(0);
+    drain.keep_other_threads(true);
+    emit(decode, EventKind::kEnd);  // its begin is not there
+    emit(decode, EventKind::kBegin);
+    emit(decode, EventKind::kEnd);
+    drain.take(0);
+  }).join();
+  ASSERT_TRUE((*trace)->flush().ok());
+  EXPECT_EQ(drain.left_out(), 2U);
+  const auto data = read_run(run_.path());
+  ASSERT_EQ(data->spans.size(), 2U);
+  EXPECT_FALSE(data->spans[0].open);
+  EXPECT_FALSE(data->spans[1].open);
 }
 
 // --- how a run ended ---

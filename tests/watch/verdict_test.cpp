@@ -160,6 +160,22 @@ TEST(StepModel, ReadingThatTheWorkersWaitForStays) {
   EXPECT_GT(p.after_s, 0.18);
 }
 
+// Neighbours on the machine make workers wait for a core, which looks like reading.
+TEST(StepModel, AStarvedRunIsNotPutDownToReading) {
+  const StepFacts before{.step_s = 1.28,
+                         .wait_s = 0.17,
+                         .trainee_cpu_s = 0.13,
+                         .worker_cpu_s = 0.19,
+                         .cpu_known = true,
+                         .cores = 2,
+                         .torch_threads = 1,
+                         .workers = 2};
+  EXPECT_TRUE(is_starved(before));
+  const StepPrediction p = predict_step(before, {0.02, 0.02, 0.02, 2});
+  EXPECT_EQ(p.io_s, 0);
+  EXPECT_NEAR(p.after_s, 1.11, 0.03);
+}
+
 TEST(StepModel, LoadingInTheMainThreadIsTakenOutOfIt) {
   const StepFacts before{.step_s = 0.2,
                          .wait_s = 0.12,

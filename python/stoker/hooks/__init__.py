@@ -26,7 +26,6 @@ def install() -> None:
     report.begin()
     _stops.append(process.patch())
     on_import.when_loaded("torch", _torch_loaded)
-    os.register_at_fork(after_in_child=sites.silence)
 
 
 def _torch_loaded() -> None:

@@ -13,15 +13,15 @@ _state: dict[str, dict[str, object]] = {}
 _loaders: list[tuple[bool, str]] = []
 _facts: list[dict[str, object]] = []
 _pid = 0
-_owner = False  # this process writes hook.json
+_owned: tuple[int, str] | None = None  # the pid and run for which this process writes hook.json
 
 
 def begin() -> None:
     """Says that the hooks are loaded, unless another process of this run has said so."""
-    global _pid, _owner
+    global _pid
     _pid = os.getpid()
-    _owner = False
     _state.clear()
+    _loaders.clear()
     _facts.clear()
     _state["python"] = {
         "version": sys.version.split()[0],
@@ -41,14 +41,16 @@ def begin() -> None:
 
 def claim() -> bool:
     """Makes this process the run's trainee. False when another one is."""
-    global _owner
+    global _owned
     if os.getpid() != _pid:
         return False
+    if _owns():
+        return True
     try:
         os.close(os.open(os.path.join(_folder(), "hook.claim"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError:
-        return _owner
-    _owner = True
+        return False
+    _owned = (_pid, _folder())
     _write()
     return True
 
@@ -87,8 +89,12 @@ def _folder() -> str:
     return os.environ["STOKER_RUN"]
 
 
+def _owns() -> bool:
+    return _owned == (os.getpid(), _folder())
+
+
 def _claimed_by_another() -> bool:
-    return not _owner and os.path.exists(os.path.join(_folder(), "hook.claim"))
+    return not _owns() and os.path.exists(os.path.join(_folder(), "hook.claim"))
 
 
 def _write() -> None:

@@ -105,3 +105,6 @@ def silence() -> None:
 def reset() -> None:
     """Back to the state before the first event, for a recording that starts anew in the same process."""
     _use(None)
+
+
+os.register_at_fork(after_in_child=silence)

@@ -15,8 +15,12 @@ std::uint64_t Drain::take(std::uint64_t now_ns) {
 // The ring is the trainee's to write in: nothing in it is believed beyond its range.
 bool Drain::put(const Event& event) {
   if (event.thread >= reader_.ring().header().slots) return false;
-  const Slot& slot = slot_of(event.thread);
+  Slot& slot = slot_of(event.thread);
   if (event.time_ns <= slot.known_until) return false;
+  if (is_left_out(slot, event.kind)) {
+    ++left_out_;
+    return false;
+  }
   switch (event.kind) {
     case EventKind::kBegin:
     case EventKind::kEnd:
@@ -30,7 +34,18 @@ bool Drain::put(const Event& event) {
   return false;
 }
 
-const Drain::Slot& Drain::slot_of(std::uint32_t index) {
+bool Drain::is_left_out(Slot& slot, EventKind kind) {
+  if (kind == EventKind::kEnd && slot.left_out_depth > 0) {
+    --slot.left_out_depth;
+    return true;
+  }
+  if (kind != EventKind::kBegin || slot.main) return false;
+  if (keep_other_threads_ && slot.left_out_depth == 0) return false;
+  ++slot.left_out_depth;
+  return true;
+}
+
+Drain::Slot& Drain::slot_of(std::uint32_t index) {
   if (slots_.size() <= index) slots_.resize(index + 1);
   const RingSlot& source = reader_.ring().slot(index);
   const std::uint64_t owner = std::uint64_t{source.pid.load()} << 32 | source.tid.load();
@@ -41,7 +56,7 @@ const Drain::Slot& Drain::slot_of(std::uint32_t index) {
   info.tid = static_cast<std::uint32_t>(owner);
   info.name.assign(source.thread_name, ::strnlen(source.thread_name, sizeof source.thread_name));
   const auto known = known_until_.find(owner);
-  slot = {owner, trace_.thread(info), known == known_until_.end() ? 0 : known->second};
+  slot = {owner, trace_.thread(info), known == known_until_.end() ? 0 : known->second, info.pid == info.tid};
   return slot;
 }
 

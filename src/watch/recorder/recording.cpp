@@ -58,12 +58,18 @@ void Recording::tick(Nanoseconds now) {
     sample(now);
     next_sample_ = now + kSamplePeriod;
   }
+  drain_.keep_other_threads(trace_->bytes_written() < bytes_allowed(now));
   drain_.take(static_cast<std::uint64_t>(now.count()));
   note(trace_->flush());
   if (now >= next_sync_) {
     note(trace_->sync());
     next_sync_ = now + kSyncPeriod;
   }
+}
+
+std::uint64_t Recording::bytes_allowed(Nanoseconds now) const {
+  const double hours = std::chrono::duration<double, std::ratio<3600>>(now - began_).count();
+  return kFullDetailBytes + static_cast<std::uint64_t>(hours * static_cast<double>(kBytesPerHour));
 }
 
 void Recording::sample(Nanoseconds now) {
@@ -109,6 +115,7 @@ Result<RecordedRun> Recording::close(Json outcome, int exit_code) {
   json_.set("outcome", std::move(outcome));
   json_.set("signals", sampler_->signals());
   json_.set("ring", Json());
+  json_.set("trace", Json::object({{"size_bytes", trace_->bytes_written()}, {"left_out_events", drain_.left_out()}}));
   if (!first_error_.empty()) json_.set("recording_error", first_error_);
   ::unlink(ring_.path.c_str());
   STOKER_TRY(write_run_json(FileSystem::real(), run_, json_));

@@ -15,6 +15,9 @@ namespace stoker::watch {
 inline constexpr std::chrono::milliseconds kDrainPeriod{200};
 inline constexpr std::chrono::seconds kSamplePeriod{1};
 inline constexpr std::chrono::seconds kSyncPeriod{5};
+// What a trace may grow by with every thread in it; beyond, the main thread alone is kept.
+inline constexpr std::uint64_t kFullDetailBytes = 8'000'000;
+inline constexpr std::uint64_t kBytesPerHour = 20'000'000;
 
 // Threads: one owner. A disk that fails while it records costs events, not the run: the first error is kept in
 // run.json.
@@ -43,6 +46,7 @@ class Recording {
   Recording(std::filesystem::path run, RingFile ring, RunLock lock, std::unique_ptr<TraceWriter> trace, Json json);
 
   void sample(Nanoseconds now);
+  std::uint64_t bytes_allowed(Nanoseconds now) const;
   void note(const Status& status);
   Result<RecordedRun> close(Json outcome, int exit_code);
 
@@ -54,6 +58,7 @@ class Recording {
   Drain drain_;
   std::optional<Sampler> sampler_;
   Signal<std::uint64_t> oom_kills_before_;
+  const Nanoseconds began_ = Clock::real().monotonic();
   Nanoseconds next_sample_{0};
   Nanoseconds next_sync_{0};
   std::string first_error_;

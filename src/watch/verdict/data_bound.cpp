@@ -85,6 +85,9 @@ std::vector<std::string> evidence_of(const Case& run, const StepFacts& f) {
   if (f.cpu_known) {
     lines.push_back(fmt::format("of {:.3g} cores the loader's workers use {:.2f} and the training process {:.2f}",
                                 f.cores, *m.cpu.workers, *m.cpu.trainee));
+    if (is_starved(f)) {
+      lines.push_back("while it computed, the training process got less than half a core: others use this machine");
+    }
   } else {
     lines.push_back("the processes' CPU time is unavailable: " +
                     (m.cpu.workers ? m.cpu.trainee.why + m.cpu.limit.why : m.cpu.workers.why));
@@ -154,6 +157,7 @@ std::optional<Finding> data_bound(const Case& run) {
   const double wait = f.wait_s / f.step_s;
   const bool worth = finding.gain && (*finding.gain).points >= kWorthPoints;
   if (wait < kWaitShare && !worth) return std::nullopt;
+  if (is_starved(f)) finding.confidence = Confidence::kLow;
   if (!f.cpu_known) finding.confidence = std::min(finding.confidence, Confidence::kMedium);
   if (!run.inputs.stoker_images_per_cpu_second && can_accelerate(run.inputs)) {
     finding.confidence = std::min(finding.confidence, Confidence::kMedium);

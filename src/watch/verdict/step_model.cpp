@@ -33,9 +33,10 @@ Range compute_alone(const StepFacts& f, const ModelParameters& parameters) {
   return {low, mid, measured};
 }
 
-// Time that a worker spent neither computing nor, cores being free, waiting for one: reading.
+// Time that a worker spent neither computing nor, cores being free, waiting for one: reading. On a machine whose cores
+// others hold, that cannot be told from waiting for a core, and is not claimed.
 double io_seconds(const StepFacts& f, const ModelParameters& parameters) {
-  if (!f.cpu_known || f.workers == 0 || utilisation(f) >= parameters.saturated) return 0;
+  if (!f.cpu_known || f.workers == 0 || utilisation(f) >= parameters.saturated || is_starved(f, parameters)) return 0;
   const bool workers_always_busy = f.wait_s > 0.1 * f.step_s;
   return workers_always_busy ? std::max(0.0, f.workers * f.step_s - f.worker_cpu_s) : 0;
 }
@@ -46,6 +47,10 @@ double overlapped(const StepFacts& f, double compute, double cpu, double load_cp
 }
 
 }  // namespace
+
+bool is_starved(const StepFacts& f, const ModelParameters& parameters) {
+  return f.cpu_known && compute_cpu(f) < parameters.starved * (f.step_s - f.wait_s);
+}
 
 StepPrediction predict_step(const StepFacts& f, const NewLoader& loader, const ModelParameters& parameters) {
   const Range compute = compute_alone(f, parameters);

@@ -39,8 +39,12 @@ struct StepPrediction {
 // The parts of the model that are judged, not measured.
 struct ModelParameters {
   double thread_efficiency = 0.75;  // what a second, third, … torch thread adds to the first on a CPU step
+  double starved = 0.5;             // cores that a computing trainee uses, below which others hold the machine
   double saturated = 0.85;          // share of the cores in use from which workers and step compete
 };
+
+// The trainee computed but got less than half a core for it: other processes hold the machine.
+bool is_starved(const StepFacts& before, const ModelParameters& parameters = {});
 
 StepPrediction predict_step(const StepFacts& before, const NewLoader& loader, const ModelParameters& parameters = {});
 
