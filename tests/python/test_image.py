@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import PIL
 import pytest
-from pillow_reference import ARITHMETIC, Case, differences, random_cases
 from PIL import Image, ImageOps
+from pillow_reference import ARITHMETIC, Case, differences, random_cases
+
 from stoker import BadInputError, CorruptError, _native
 
 IMAGES = Path(__file__).parents[1] / "data/images"
