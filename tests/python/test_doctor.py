@@ -61,9 +61,11 @@ def test_kaggle_with_a_p100_is_unfit_and_says_what_to_pick(cli: Cli) -> None:
         "packages  torchvision 0.25.0+cu128, NumPy 2.3.5, Pillow 12.0.0\n"
         f"Stoker    {version}\n"
         "\n"
-        "unfit: the Tesla P100-PCIE-16GB (sm_60) is too old for torch 2.10.0+cu128, whose wheels hold code for sm_70 to sm_12x\n"
+        "unfit: the Tesla P100-PCIE-16GB (sm_60) is too old for torch 2.10.0+cu128, whose wheels hold "
+        "code for sm_70 to sm_12x\n"
         "  do: choose the accelerator GPU T4 x2 instead\n"
-        "odd: the Tesla P100-PCIE-16GB (sm_60) lacks torch.compile (Triton needs 7.0), Tensor Cores, bfloat16 and FlashAttention 2\n"
+        "odd: the Tesla P100-PCIE-16GB (sm_60) lacks torch.compile (Triton needs 7.0), Tensor Cores, "
+        "bfloat16 and FlashAttention 2\n"
         "  do: leave torch.compile out; mixed precision saves memory here, not time\n"
         "odd: /kaggle/input is read-only: no cache or index can be written beside the data\n"
         "  do: write to /kaggle/working (20 GB) or /tmp; Stoker's own caches go to $STOKER_CACHE\n"
@@ -80,7 +82,8 @@ def test_quota_and_small_shm_of_a_container(findings: Callable[..., list[dict[st
     )
     assert found["cpu_quota"]["advice"] == "export OMP_NUM_THREADS=2, and give DataLoader at most 2 workers"
     assert found["shm"]["what"] == (
-        "/dev/shm has 67.1 MB: enough for not even one DataLoader worker at batch 64 of 224 x 224 floats (116 MB a worker)"
+        "/dev/shm has 67.1 MB: enough for not even one DataLoader worker at batch 64 of 224 x 224 "
+        "floats (116 MB a worker)"
     )
 
 

@@ -11,9 +11,12 @@ from pathlib import Path
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 FRAGMENTED_TRAP = (
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.78 GiB. GPU 0 has a total capacity of 31.47 GiB of which "
-    "12.73 GiB is free. Of the allocated memory 9.08 GiB is allocated by PyTorch, and 9.35 GiB is reserved by PyTorch but "
-    "unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.78 GiB. GPU 0 has a total "
+    "capacity of 31.47 GiB of which "
+    "12.73 GiB is free. Of the allocated memory 9.08 GiB is allocated by PyTorch, and 9.35 GiB is "
+    "reserved by PyTorch but "
+    "unallocated. If reserved but unallocated memory is large try setting "
+    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n"
 )
 
 
@@ -21,15 +24,18 @@ def test_out_of_memory_is_told_with_its_numbers(cli: Cli) -> None:
     done = cli("explain", input=FRAGMENTED_TRAP)
     assert done.returncode == 0
     assert done.stdout == (
-        "GPU memory ran out on a single large request of 22.78 GiB; fragmentation is there, but it is not enough to explain "
+        "GPU memory ran out on a single large request of 22.78 GiB; fragmentation is there, but it is "
+        "not enough to explain "
         "it. [oom-one-large-request-with-fragmentation]\n"
         f"  line 1: {FRAGMENTED_TRAP[:200]}…\n"
         "\n"
-        "  12.73 free + 9.35 reserved but unused = 22.08 GiB, less than the 22.78 GiB asked for: even with no fragmentation at "
+        "  12.73 free + 9.35 reserved but unused = 22.08 GiB, less than the 22.78 GiB asked for: even "
+        "with no fragmentation at "
         "all it would not fit, so the advice in this message cannot help by itself.\n"
         "what to do:\n"
         "  1. Make this one request smaller: a smaller input, tiles or patches, or a smaller batch.\n"
-        "  2. Then try `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`: 9.35 GiB reserved by the allocator but unused would "
+        "  2. Then try `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`: 9.35 GiB reserved by the "
+        "allocator but unused would "
         "become usable.\n"
     )
 

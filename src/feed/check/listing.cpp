@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <system_error>
 
 #include "stoker/base/text.h"
+#include "stoker/feed/dataset.h"
 
 namespace stoker::feed {
 namespace {
@@ -13,9 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array kSplits = {"train", "val", "valid", "validation", "test"};
-constexpr std::array kExtensions = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif"};
 
-bool is_hidden(const std::string& name) { return name[0] == '.' || name == "__MACOSX"; }
+bool is_hidden(const std::string& name) { return name[0] == '.'; }
 
 std::vector<std::string> subfolders(const fs::path& directory) {
   std::vector<std::string> names;
@@ -82,7 +81,7 @@ class Lister {
       if (it->is_directory(ignored)) {
         if (deep && is_hidden(name)) listing.hidden.push_back(it->path().lexically_relative(directory_));
         if (!deep || is_hidden(name) || it.depth() > 64) it.disable_recursion_pending();
-      } else if (has_picture_name(name) && name[0] != '.') {
+      } else if (has_image_extension(name) && name[0] != '.') {
         found.push_back(it->path().lexically_relative(directory_));
       } else if (name[0] != '.') {
         ++listing.other_files;
@@ -99,13 +98,6 @@ class Lister {
 };
 
 }  // namespace
-
-bool has_picture_name(const fs::path& path) {
-  std::string extension = path.extension();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
-  return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
-}
 
 Result<Listing> list_pictures(const fs::path& directory) {
   std::error_code error;

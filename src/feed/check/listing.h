@@ -24,7 +24,4 @@ struct Listing {
 
 Result<Listing> list_pictures(const std::filesystem::path& directory);
 
-// By its name alone, as torchvision's ImageFolder decides.
-bool has_picture_name(const std::filesystem::path& path);
-
 }  // namespace stoker::feed
