@@ -59,8 +59,8 @@ def cut_and_resumed(
 
 @pytest.mark.parametrize(
     ("kind", "workers"),
-    [("images", 0), ("torch", 0), ("torch", 2), ("stream", 0)],
-    ids=["ImageLoader", "DataLoader", "workers", "iterable"],
+    [("images", 0), ("accelerated", 0), ("torch", 0), ("torch", 2), ("stream", 0)],
+    ids=["ImageLoader", "accelerated", "DataLoader", "workers", "iterable"],
 )
 def test_a_resumed_run_equals_one_that_was_never_cut(tmp_path: Path, kind: str, workers: int) -> None:
     whole = straight(tmp_path / "whole", kind, workers)

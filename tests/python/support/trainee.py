@@ -76,6 +76,8 @@ class Run:
                 shuffle=True,
                 seed=3,
             )
+        if kind == "accelerated":
+            self.loader = stoker.accelerate(image_folder_loader())
         if kind == "torch":
             options: dict[str, Any] = {"multiprocessing_context": "fork"} if workers else {}
             self.loader = DataLoader(Points(), batch_size=BATCH, shuffle=True, num_workers=workers, **options)
@@ -112,6 +114,16 @@ class Run:
         for name, value in self.model.state_dict().items():
             digest.update(name.encode() + value.numpy().tobytes())
         return digest.hexdigest()
+
+
+def image_folder_loader() -> Any:
+    """Seven shuffled batches of twelve leaves, cropped at random."""
+    from torchvision.datasets import ImageFolder
+    from torchvision.transforms import v2
+
+    steps = [v2.RandomResizedCrop(16), v2.RandomHorizontalFlip(), v2.ToImage()]
+    steps.append(v2.ToDtype(torch.float32, scale=True))
+    return DataLoader(ImageFolder(LEAVES / "val", v2.Compose(steps)), batch_size=12, shuffle=True)
 
 
 def main() -> None:
