@@ -26,7 +26,7 @@ def parse_args():
         "--data", type=Path, default=Path(__file__).parent / "leaves", help="has train/ and val/"
     )
     parser.add_argument("--model", default="small", help="small, or any name in torchvision.models")
-    parser.add_argument("--epochs", type=int, default=14)
+    parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--out", "--run-dir", type=Path, default=Path("runs/leaf"))
