@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ._state import FACTORIES, NUMPY_DTYPES, TORCH_DTYPES
+from ._state import FACTORIES, NUMPY_DTYPES, TORCH_DTYPES, is_dense
 
 # name, dtype as safetensors has it, shape, a writable buffer that owns its memory: what the C++ store gives
 Loaded = tuple[str, str, tuple[int, ...], Any]
@@ -123,6 +123,8 @@ class Rebuilder:
         elif "dtype" in node:
             tensor = torch.view_as_complex(tensor)
         if "stride" in node:
+            if not is_dense(tuple(tensor.shape), tuple(node["stride"])):
+                raise ValueError("a stride that asks for more memory than the tensor has")
             strided = torch.empty_strided(tuple(tensor.shape), node["stride"], dtype=tensor.dtype)
             tensor = strided.copy_(tensor)
         if node.get("parameter"):
@@ -157,7 +159,7 @@ def _torch_plain(kind: str, value: Any) -> Any:
 
 
 _SIMPLE: dict[str, Callable[[Any], Any]] = {
-    "int": int,
+    "int": lambda text: int(text, 16),
     "float": _float_value,
     "str": lambda text: base64.b64decode(text).decode("utf-8", "surrogatepass"),
     "bytes": base64.b64decode,

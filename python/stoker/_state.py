@@ -121,7 +121,7 @@ class Flattened:
         if kind is str:
             return self._string(value)
         if kind is int:
-            return value if -_EXACT_INT <= value <= _EXACT_INT else {"$": "int", "v": str(value)}
+            return value if -_EXACT_INT <= value <= _EXACT_INT else {"$": "int", "v": hex(value)}
         if kind is float:
             return value if math.isfinite(value) else {"$": "float", "v": _float_text(value)}
         if self._torch is not None and isinstance(value, self._torch.Tensor):
@@ -288,7 +288,7 @@ class Flattened:
     def _store_torch(self, node: dict[str, Any], tensor: torch.Tensor) -> None:
         dtype_name = str(tensor.dtype).removeprefix("torch.")
         if not tensor.is_contiguous():
-            if _is_dense(tuple(tensor.shape), tensor.stride()):
+            if is_dense(tuple(tensor.shape), tensor.stride()):
                 node["stride"] = list(tensor.stride())
             tensor = tensor.contiguous()
         dtype = TORCH_DTYPES.get(dtype_name)
@@ -357,7 +357,7 @@ def _span_bytes(shape: tuple[int, ...], strides: tuple[int, ...], element: int) 
     return (1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))) * element
 
 
-def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """True when the elements fill their memory without gaps or overlaps, in whatever order of axes."""
     expected = 1
     for stride, extent in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n != 1):

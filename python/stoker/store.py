@@ -18,6 +18,17 @@ from ._state import Flattened, StateError
 __all__ = ["Checkpoint", "Damaged", "Keep", "LoadedState", "Store", "adapt_keys"]
 
 _log = logging.getLogger("stoker.store")
+# What putting a state together raises when the typed JSON is not as Stoker writes it.
+_MALFORMED = (
+    KeyError,
+    ValueError,
+    TypeError,
+    StopIteration,
+    RuntimeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+)
 _PREFIXES = ("module", "_orig_mod")  # of DataParallel and DDP, of torch.compile
 
 
@@ -208,7 +219,14 @@ class Store:
             info, text, tensors, skipped = self._native.load(number, pin or "")
             try:
                 state = Rebuilder(text, tensors).state()
-            except (KeyError, ValueError, TypeError, StopIteration, RuntimeError) as problem:
+            except ImportError as problem:
+                raise _error(
+                    BadInputError,
+                    "unsupported",
+                    f"{info['path']}: this state cannot be had without {problem.name}",
+                    f"install {problem.name}",
+                ) from None
+            except _MALFORMED as problem:
                 raise _error(
                     CorruptError,
                     "corrupt",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import collections
 import math
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
 import stoker
+from stoker import _native
 from stoker.store import Store, adapt_keys
 
 np = pytest.importorskip("numpy")
@@ -45,7 +47,7 @@ def round_trip(dir: Path, **state: Any) -> Any:
 VALUES = {
     "none": None,
     "bools": [True, False],
-    "ints": [0, -1, 2**53, 2**53 + 1, -(2**63), 2**200, -(2**200)],
+    "ints": [0, -1, 2**53, 2**53 + 1, -(2**63), 2**200, -(2**200), 3**20_000],
     "floats": [0.0, -0.0, 1e-310, 0.1, 1.7976931348623157e308, math.inf, -math.inf, math.nan],
     "strings": ["", "leaf", "Blätter \u0000 \U0001f33f", "\ud800 lone", '"$"'],
     "bytes": [b"", b"\x00\xff", bytearray(b"abc")],
@@ -297,6 +299,48 @@ def test_nothing_there_says_so(tmp_path: Path) -> None:
         with pytest.raises(stoker.BadInputError, match="has no checkpoint") as caught:
             store.load()
         assert caught.value.code == "not-found"
+
+
+def test_numpy_states_need_no_torch(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.modules["torch"] = None
+import numpy as np, stoker
+with stoker.Store(sys.argv[1]) as store:
+    store.save(1, a=np.arange(5), lr=0.1)
+    store.wait()
+    assert store.load()["a"].tolist() == [0, 1, 2, 3, 4]
+try:
+    stoker.Store(sys.argv[2], read_only=True).load()
+except stoker.BadInputError as error:
+    print(error)
+"""
+    round_trip(tmp_path / "torch", t=torch.ones(2))
+    command = [sys.executable, "-c", code, str(tmp_path / "numpy"), str(tmp_path / "torch")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "cannot be had without torch" in done.stdout
+    assert "hint: install torch" in done.stdout
+
+
+def test_a_state_whose_json_lies_is_corrupt_and_takes_no_memory(tmp_path: Path) -> None:
+    round_trip(tmp_path, t=torch.randn(4, 6).t())
+    manifest = tmp_path / "step-1/manifest.json"
+    good = manifest.read_bytes()[:-35]
+    for lie in (
+        b'"stride":[1,1000000000000]',
+        b'"stride":[1]',
+        b'"view":{"dtype":"float32","offset_bytes":0,"shape":[1000000000000],"stride":[0]}',
+        b'"view":{"dtype":"float64","offset_bytes":64,"shape":[90],"stride":[1]}',
+        b'"view":{"dtype":"nn","offset_bytes":0,"shape":[1],"stride":[1]}',
+    ):
+        forged = good.replace(b'"stride":[1,6]', lie)
+        assert forged != good
+        manifest.write_bytes(forged + _native.hash_hex(forged).encode() + b'"}\n')
+        if b"[0]" in lie:  # a view of one element, many times: legal, and costs nothing
+            assert Store(tmp_path, read_only=True).load()["t"].numel() == 10**12
+            continue
+        with pytest.raises(stoker.CorruptError, match="cannot be put together"):
+            Store(tmp_path, read_only=True).load()
 
 
 def test_wrapped_models_load_either_way() -> None:

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "save/store/errors.h"
 #include "stoker/base/text.h"
 
 namespace stoker::save {
@@ -16,8 +17,6 @@ constexpr std::string_view kSchema = "stoker.checkpoint.v1";
 constexpr std::string_view kHashMember = ",\"hash\":\"";
 constexpr std::size_t kHashDigits = 32;
 constexpr std::string_view kEnd = "\"}\n";
-
-Error corrupt(std::string message) { return {ErrorCode::kCorrupt, std::move(message)}; }
 
 // JSON has no word for them.
 Json number(double value) {

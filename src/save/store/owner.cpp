@@ -44,7 +44,9 @@ Error in_use(const std::filesystem::path& dir, const Owner& owner) {
   if (owner.pid == 0) return {ErrorCode::kInUse, shown + " is being written by another process"};
   return {ErrorCode::kInUse,
           fmt::format("{} is being written by process {} on {} since {}", shown, owner.pid, owner.host, owner.since),
-          "wait for it, stop it, or give this run another directory; reading works beside it"};
+          owner.pid == ::getpid() && owner.host == this_host()
+              ? "that is this process: close() the one that it has open, in a notebook that of an earlier cell"
+              : "wait for it, stop it, or give this run another directory; reading works beside it"};
 }
 
 void tell_taken_over(const std::filesystem::path& dir, const Owner& owner, const Notice& notice) {

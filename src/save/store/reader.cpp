@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "save/store/errors.h"
 #include "save/store/staging.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/mutex.h"
@@ -18,12 +19,10 @@
 namespace stoker::save {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{4} << 20;
+constexpr std::size_t kReadPiece = std::size_t{4} << 20;
 constexpr std::size_t kBufferAlignment = 64;
 
 using OpenParts = std::vector<std::unique_ptr<ReadableFile>>;
-
-std::string shown(const std::filesystem::path& path) { return printable(path.native()); }
 
 Error mismatch(const std::filesystem::path& file, const std::string& what, std::uint64_t offset, std::uint64_t size,
                const std::string& stored, const std::string& computed) {
@@ -90,9 +89,9 @@ Result<OpenParts> open_parts(FileSystem& files, const std::filesystem::path& che
 // Takes the pieces of one tensor, in order; null skips the copy.
 Status read_and_hash(ReadableFile& file, const StoredTensor& tensor, std::byte* into, std::string& computed) {
   Hasher hasher;
-  std::vector<std::byte> scratch(into == nullptr ? std::min<std::uint64_t>(kPiece, tensor.entry.size_bytes) : 0);
-  for (std::uint64_t at = 0; at < tensor.entry.size_bytes; at += kPiece) {
-    const std::size_t size = std::min<std::uint64_t>(kPiece, tensor.entry.size_bytes - at);
+  std::vector<std::byte> scratch(into == nullptr ? std::min<std::uint64_t>(kReadPiece, tensor.entry.size_bytes) : 0);
+  for (std::uint64_t at = 0; at < tensor.entry.size_bytes; at += kReadPiece) {
+    const std::size_t size = std::min<std::uint64_t>(kReadPiece, tensor.entry.size_bytes - at);
     const std::span<std::byte> piece(into == nullptr ? scratch.data() : into + at, size);
     STOKER_TRY(file.read_at(tensor.entry.offset + at, piece));
     hasher.update(piece);

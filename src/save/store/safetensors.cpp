@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "save/store/errors.h"
 #include "stoker/base/json.h"
 #include "stoker/base/text.h"
 
@@ -23,8 +24,6 @@ constexpr auto kDtypes = std::to_array<std::pair<std::string_view, std::uint64_t
     {"F16", 2},     {"BF16", 2},    {"I16", 2},     {"U16", 2},         {"I8", 1},          {"U8", 1},  {"BOOL", 1},
     {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1},
 });
-
-Error corrupt(std::string message) { return {ErrorCode::kCorrupt, std::move(message)}; }
 
 bool plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });

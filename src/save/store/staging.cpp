@@ -15,7 +15,7 @@
 namespace stoker::save {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{2} << 20;
+constexpr std::size_t kCopyPiece = std::size_t{2} << 20;
 
 }  // namespace
 
@@ -46,12 +46,12 @@ void copy_all(std::span<const Copy> copies, unsigned threads) {
   std::vector<Copy> pieces;
   std::size_t total = 0;
   for (const Copy& copy : copies) {
-    for (std::size_t at = 0; at < copy.size; at += kPiece)
-      pieces.push_back({copy.to + at, copy.from + at, std::min(kPiece, copy.size - at)});
+    for (std::size_t at = 0; at < copy.size; at += kCopyPiece)
+      pieces.push_back({copy.to + at, copy.from + at, std::min(kCopyPiece, copy.size - at)});
     total += copy.size;
   }
   // A thread costs about as much as copying half a megabyte.
-  const auto worth = static_cast<unsigned>(std::min<std::size_t>(threads, 1 + total / kPiece));
+  const auto worth = static_cast<unsigned>(std::min<std::size_t>(threads, 1 + total / kCopyPiece));
   parallel_for(pieces.size(), worth, [&](std::size_t i) { std::memcpy(pieces[i].to, pieces[i].from, pieces[i].size); });
 }
 
@@ -66,7 +66,7 @@ void StagingBuffer::release() {
 Status StagingBuffer::reserve(std::size_t size, unsigned threads) {
   if (size <= capacity_) return {};
   release();
-  const std::size_t rounded = (size + kPiece - 1) / kPiece * kPiece;
+  const std::size_t rounded = (size + kCopyPiece - 1) / kCopyPiece * kCopyPiece;
   void* mapped = ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
     return Error{ErrorCode::kNoSpace, fmt::format("no memory for {} of staging", format_size(rounded)),
@@ -77,8 +77,8 @@ Status StagingBuffer::reserve(std::size_t size, unsigned threads) {
   data_ = static_cast<std::byte*>(mapped);
   capacity_ = rounded;
   constexpr std::size_t kPage = 4096;
-  parallel_for(rounded / kPiece, threads, [this](std::size_t i) {
-    for (std::size_t at = i * kPiece; at < (i + 1) * kPiece; at += kPage) data_[at] = std::byte{0};
+  parallel_for(rounded / kCopyPiece, threads, [this](std::size_t i) {
+    for (std::size_t at = i * kCopyPiece; at < (i + 1) * kCopyPiece; at += kPage) data_[at] = std::byte{0};
   });
   return {};
 }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "save/store/catalog.h"
+#include "save/store/errors.h"
 #include "save/store/owner.h"
 #include "save/store/plan.h"
 #include "save/store/reader.h"
@@ -29,8 +30,6 @@ EventName kStageEvent("save.stage");
 // What a manifest takes beside the state's text: generous, as it decides only whether to try.
 constexpr std::uint64_t kManifestBytesPerTensor = 400;
 constexpr std::uint64_t kSpareBytes = 64 << 10;
-
-std::string shown(const std::filesystem::path& path) { return printable(path.native()); }
 
 Status check_options(Step step, const SaveOptions& options) {
   if (step < 0) return Error{ErrorCode::kBadInput, fmt::format("step {} is negative", step)};
