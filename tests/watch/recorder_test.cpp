@@ -183,12 +183,12 @@ TEST(Outcome, WithoutTheCounterItIsInferredAndSaidSo) {
 
 class SamplerTest : public ::testing::Test {
  protected:
-  void process(int pid, int parent, int ticks, int children_of_main = 0) {
+  void process(int pid, int parent, int ticks, int children_of_main = 0, int reaped = 0) {
     const std::string folder = "proc/" + std::to_string(pid) + "/";
-    // 52 fields; 14 and 15 are user and system ticks, 22 the start, 24 the resident pages.
+    // 52 fields; 14 and 15 are user and system ticks, 16 those of reaped children, 22 the start, 24 the resident pages.
     std::string stat = std::to_string(pid) + " (py) thon) S " + std::to_string(parent);
     for (int field = 5; field <= 52; ++field) {
-      const int value = field == 14 ? ticks : field == 22 ? 77 : field == 24 ? 1000 : 0;
+      const int value = field == 14 ? ticks : field == 16 ? reaped : field == 22 ? 77 : field == 24 ? 1000 : 0;
       stat += " " + std::to_string(value);
     }
     root_.write(folder + "stat", stat);
@@ -233,6 +233,19 @@ TEST_F(SamplerTest, RatesComeFromTheWholeTreeOverTheTimeBetweenSamples) {
   EXPECT_DOUBLE_EQ(second["disk.read"], 3 * per_second * 10 / 2.0);
   EXPECT_DOUBLE_EQ(second["disk.write"], 3 * per_second / 2.0);
   EXPECT_EQ(sampler.signals()["gpu"]["why"].as_string(), "no driver");
+}
+
+// A DataLoader starts its workers anew each epoch; epochs may be shorter than the time between two samples.
+TEST_F(SamplerTest, AWorkerThatEndedBetweenSamplesKeepsItsTime) {
+  const auto per_second = static_cast<int>(::sysconf(_SC_CLK_TCK));
+  process(100, 1, 0, 101);
+  process(101, 100, per_second);
+  Sampler sampler(root(), 100, std::nullopt, "no driver");
+  (void)sample(sampler, std::chrono::seconds(10));
+
+  std::filesystem::remove_all(root_ / "proc/101");
+  process(100, 1, 0, 0, 3 * per_second);  // it used two seconds more, and has been waited for
+  EXPECT_DOUBLE_EQ(sample(sampler, std::chrono::seconds(11))["cpu.workers"], 2.0);
 }
 
 TEST_F(SamplerTest, ThrottlingIsTheShareOfPeriodsSinceTheLastSample) {

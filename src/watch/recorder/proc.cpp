@@ -122,6 +122,7 @@ std::optional<ProcessStat> process_stat(const Root& root, int pid) {
   stat.state = fields[0][0];
   stat.parent = number(fields[1]).value_or(0);
   stat.cpu_ticks = unsigned_number(fields[11]) + unsigned_number(fields[12]);
+  stat.reaped_ticks = unsigned_number(fields[13]) + unsigned_number(fields[14]);
   stat.start_ticks = unsigned_number(fields[19]);
   stat.rss_bytes = unsigned_number(fields[21]) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return stat;

@@ -13,8 +13,9 @@ namespace stoker::watch {
 using machine::Root;
 
 struct ProcessStat {
-  std::uint64_t cpu_ticks = 0;    // user and system, of all its threads
-  std::uint64_t start_ticks = 0;  // since boot; tells a process from a later one of the same pid
+  std::uint64_t cpu_ticks = 0;     // user and system, of all its threads
+  std::uint64_t reaped_ticks = 0;  // the same of its children that have ended and been waited for, and of theirs
+  std::uint64_t start_ticks = 0;   // since boot; tells a process from a later one of the same pid
   std::uint64_t rss_bytes = 0;
   int parent = 0;
   char state = '?';

@@ -49,11 +49,11 @@ std::vector<Reading> Sampler::sample(Nanoseconds now) {
   return out;
 }
 
-// A process that is new since the last sample counts in full, one that has gone no more.
 Sampler::Change Sampler::walk_tree(std::vector<Reading>& out) {
   Change change;
   std::unordered_map<int, Totals> totals;
   std::vector<int> workers;
+  std::uint64_t worker_ticks = 0;
   bool io_seen = false;
   std::vector<int> tree = descendants(root_, pid_);
   tree.push_back(pid_);
@@ -63,7 +63,8 @@ Sampler::Change Sampler::walk_tree(std::vector<Reading>& out) {
     const auto io = process_io(root_, pid);
     const Totals before = totals_.contains(pid) ? totals_[pid] : Totals{};
     totals[pid] = {stat->cpu_ticks, io.value_or(before.io)};
-    (pid == trainee_ ? change.trainee_ticks : change.worker_ticks) += rise(stat->cpu_ticks, before.cpu_ticks);
+    if (pid == trainee_) change.trainee_ticks = rise(stat->cpu_ticks, before.cpu_ticks);
+    worker_ticks += stat->reaped_ticks + (pid == trainee_ ? 0 : stat->cpu_ticks);
     change.read_bytes += rise(totals[pid].io.read_bytes, before.io.read_bytes);
     change.write_bytes += rise(totals[pid].io.write_bytes, before.io.write_bytes);
     io_seen = io_seen || io.has_value();
@@ -76,6 +77,8 @@ Sampler::Change Sampler::walk_tree(std::vector<Reading>& out) {
   mark("cpu", totals.empty() ? "/proc shows nothing of the trainee" : "");
   mark("disk", io_seen ? "" : "/proc/<pid>/io cannot be read here");
   totals_ = std::move(totals);
+  change.worker_ticks = rise(worker_ticks, worker_ticks_);
+  worker_ticks_ = worker_ticks;
   add_worker_memory(workers, out);
   return change;
 }

@@ -49,6 +49,8 @@ class Sampler {
     double write_bytes = 0;
   };
 
+  // A worker that ended between two samples has handed its time to whoever waited for it, so the sum over the living
+  // and what the tree has reaped misses nothing.
   Change walk_tree(std::vector<Reading>& out);
   void add_rates(const Change& change, double seconds, std::vector<Reading>& out);
   void add_worker_memory(const std::vector<int>& workers, std::vector<Reading>& out);
@@ -64,6 +66,7 @@ class Sampler {
 
   std::optional<Nanoseconds> last_;
   std::unordered_map<int, Totals> totals_;
+  std::uint64_t worker_ticks_ = 0;  // of all children ever, as of the last sample
   std::optional<Throttling> throttling_;
   std::optional<double> memory_share_;
   unsigned samples_ = 0;
