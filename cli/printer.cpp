@@ -64,8 +64,8 @@ class Bar {
     }
     text += fmt::format("  {}/s", amount(static_cast<std::uint64_t>(rate)));
     if (progress.total > progress.done && rate > 0) {
-      const auto left = static_cast<double>(progress.total - progress.done) / rate;
-      text += fmt::format("  {} left", format_duration(std::chrono::seconds(static_cast<std::int64_t>(left))));
+      const auto left = static_cast<std::int64_t>(static_cast<double>(progress.total - progress.done) / rate);
+      if (left >= 1) text += fmt::format("  {} left", format_duration(std::chrono::seconds(left)));
     }
     return text;
   }
