@@ -70,6 +70,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[int, str], str
 
 def check_equal(tmp_path: Path, name: str, whole: tuple[dict[int, str], str], weights: str) -> None:
     assert losses(tmp_path, name) == whole[0]
+    lines = [json.loads(line) for line in (tmp_path / name / "log.jsonl").read_text().splitlines()]
+    assert [(line["step"], line["loss"].hex()) for line in lines] == list(whole[0].items())
     assert weights == whole[1]
     assert len(whole[0]) == STEPS
 

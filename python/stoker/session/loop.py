@@ -161,7 +161,7 @@ class Session:
         finally:
             for hook in self._hooks:
                 hook.remove()
-            self._log.flush()
+            self._log.close()
             self._file.end(outcome, self.global_step)
             self._engine.guard.restore()
         if error is None and self._engine.guard.signum is not None:
@@ -285,7 +285,6 @@ class Session:
             self._keeper.keep_best(metric, best)
             self._engine.progress.improves(numbers[metric], best)
         self._engine.close_epoch(numbers)
-        self._log.flush()
 
     def log(self, **scalars: float | torch.Tensor) -> None:
         """Adds a line to ``log.jsonl`` and, where a recorder listens, to its counters.

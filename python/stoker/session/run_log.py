@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from .. import _native
 
@@ -69,7 +69,7 @@ class ScalarLog:
     def __init__(self, directory: Path) -> None:
         """Opens nothing until the first line."""
         self._path = directory / "log.jsonl"
-        self._lines: list[str] = []
+        self._file: TextIO | None = None
 
     def cut_after(self, step: int) -> None:
         """Forgets lines of steps that will be done again."""
@@ -82,20 +82,22 @@ class ScalarLog:
             write_durably(self._path, "".join(kept))
 
     def add(self, step: int, epoch: int, scalars: Mapping[str, float]) -> None:
-        """Keeps one line until ``flush``, and tells the recorder if one listens."""
-        self._lines.append(json.dumps({"step": step, "epoch": epoch, **scalars}) + "\n")
-        if len(self._lines) >= 100:
-            self.flush()
+        """Writes one line, and tells the recorder if one listens.
+
+        The line is with the system at once: a killed process leaves every line up to its last checkpoint.
+        """
+        if self._file is None:
+            self._file = self._path.open("a", buffering=1)
+        self._file.write(json.dumps({"step": step, "epoch": epoch, **scalars}) + "\n")
         if _native.events_on():
             for name, value in scalars.items():
                 _native.event_counter(_native.event_name(name), value)
 
-    def flush(self) -> None:
-        """Hands the lines to the system."""
-        if self._lines:
-            with self._path.open("a") as file:
-                file.write("".join(self._lines))
-            self._lines.clear()
+    def close(self) -> None:
+        """Closes the file; a later line opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def line_step(line: str) -> float:

@@ -153,6 +153,7 @@ def main() -> None:
             for x, y in session.batches(run.loader):
                 loss = run.train_batch(x, y)
                 run.losses[session.global_step] = loss.item().hex()
+                session.log(loss=loss.item())
                 after_step(session.global_step)
             with session.evaluating():
                 score = float(run.model(run.loader.dataset.points).mean()) if args.kind == "torch" else 0.0
