@@ -16,7 +16,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace stoker::feed::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_SCALAR
+// Without vectors. (Clang needs minutes for the vector code on the emulated ones.)
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
 void Horizontal(const std::uint8_t* in, std::size_t in_stride, int rows, const Axis& axis, std::uint8_t* out,
                 std::size_t out_stride) {
@@ -264,7 +265,7 @@ void StorePlanes(const std::uint8_t* pixels, int count, const Normalizer& normal
   plain::store_planes(pixels + i * 4, count - i, normalizer, red + i, green + i, blue + i);
 }
 
-#endif  // HWY_SCALAR
+#endif  // vectors
 
 const char* TargetName() { return hwy::TargetName(HWY_TARGET); }
 
