@@ -48,7 +48,8 @@ std::optional<fs::path> pyenv_directory(const Root& root, const Environment& env
 }
 
 std::optional<fs::path> find_python(const Root& root, const Environment& environment, std::string& kind) {
-  const auto in = [&](const fs::path& directory) -> std::optional<fs::path> {
+  const auto in = [&](const fs::path& folder) -> std::optional<fs::path> {
+    const fs::path directory = root.is_this_machine() ? fs::absolute(folder) : folder;
     for (const char* name : {"python", "python3"}) {
       if (is_there(root / (directory / name))) return directory / name;
     }
@@ -238,7 +239,9 @@ Signal<std::string> installed_version(const std::vector<fs::path>& packages, con
 PythonFacts python_facts(const Root& root, const Environment& environment, const fs::path& python) {
   PythonFacts facts;
   facts.kind = "system";
-  const auto executable = python.empty() ? find_python(root, environment, facts.kind) : std::optional(python);
+  auto executable = python.empty() ? find_python(root, environment, facts.kind) : std::optional(python);
+  // A relative one is meant from the current folder; a link stays one, since a venv is found beside it.
+  if (executable && root.is_this_machine()) executable = fs::absolute(*executable);
   if (!executable || !is_there(root / *executable)) {
     facts.executable = Signal<fs::path>::unavailable("no python in $VIRTUAL_ENV, $CONDA_PREFIX or $PATH");
     if (!python.empty()) facts.executable.why = python.native() + " is not there";

@@ -179,6 +179,12 @@ def test_this_machine_is_described_quickly_and_without_importing_torch(cli: Cli)
     )
 
 
+def test_relative_python_is_meant_from_the_current_folder(cli: Cli) -> None:
+    python = Path(sys.executable)
+    done = cli("doctor", "--json", "--python", Path("bin") / python.name, cwd=python.parent.parent)
+    assert json.loads(done.stdout)["python"]["executable"]["value"] == str(python)
+
+
 def test_unknown_python_says_so(findings: Callable[..., list[dict[str, str]]]) -> None:
     found = findings("kaggle-p100", "--python", "/nowhere/python")
     assert [f["what"] for f in found if f["check"] == "python"] == ["/nowhere/python is not there"]
