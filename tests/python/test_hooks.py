@@ -17,10 +17,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from stoker.hooks import on_import, pure_ring, sites, torch_hooks  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-
-from stoker.hooks import on_import, pure_ring, sites, torch_hooks  # noqa: E402
 
 
 class Keeper:

@@ -17,7 +17,6 @@ import PIL
 import pytest
 from PIL import Image, ImageOps
 from pillow_reference import ARITHMETIC, Case, differences, random_cases
-
 from stoker import BadInputError, CorruptError, _native
 
 IMAGES = Path(__file__).parents[1] / "data/images"

@@ -13,7 +13,6 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-
 import stoker
 from stoker.store import Keep, Store
 
