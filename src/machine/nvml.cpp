@@ -6,30 +6,21 @@
 
 #include <fmt/format.h>
 
+#include "machine/nvml_types.h"
 #include "stoker/base/text.h"
 #include "stoker/machine/gpu.h"
 
 namespace stoker::machine {
 namespace {
 
-using Device = struct nvmlDevice_st*;  // opaque
+using nvml::Device;
+using nvml::Memory;
+using nvml::ProcessInfo;
+using nvml::Utilization;
 using Return = int;
 constexpr Return kSuccess = 0;
 constexpr Return kInsufficientSize = 7;
 constexpr int kTemperatureOfGpu = 0;
-
-struct Memory {
-  unsigned long long total, free, used;
-};
-struct Utilization {
-  unsigned int gpu, memory;
-};
-// As of ..._v2 and ..._v3 of nvmlDeviceGetComputeRunningProcesses.
-struct ProcessInfo {
-  unsigned int pid;
-  unsigned long long used_memory;  // all bits set: not known
-  unsigned int gpu_instance, compute_instance;
-};
 
 class Library {
  public:

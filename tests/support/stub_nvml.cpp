@@ -6,14 +6,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "machine/nvml_types.h"
+
 #define STUB extern "C" __attribute__((visibility("default")))
 
 namespace {
+
+using namespace stoker::machine::nvml;
 
 enum Return { kOk = 0, kNotSupported = 3, kDriverNotLoaded = 9 };
 
@@ -31,12 +34,12 @@ std::string_view piece(std::string_view text, std::uintptr_t n, char separator) 
 }
 
 // Handles are 1, 2, …
-std::string_view field(void* device, std::uintptr_t n) {
+std::string_view field(Device device, std::uintptr_t n) {
   const auto index = reinterpret_cast<std::uintptr_t>(device) - 1;
   return piece(piece(setting("STUB_NVML_GPUS", ""), index, '|'), n, ';');
 }
 
-std::optional<unsigned long long> number(void* device, std::uintptr_t n) {
+std::optional<unsigned long long> number(Device device, std::uintptr_t n) {
   const std::string text(field(device, n));
   if (text.empty() || text == "-") return std::nullopt;
   return std::strtoull(text.c_str(), nullptr, 10);
@@ -63,46 +66,38 @@ STUB int nvmlDeviceGetCount_v2(unsigned* count) {
   for (const char c : gpus) *count += c == '|' ? 1 : 0;
   return kOk;
 }
-STUB int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
-  *device = reinterpret_cast<void*>(std::uintptr_t{index} + 1);
+STUB int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
+  *device = reinterpret_cast<Device>(std::uintptr_t{index} + 1);
   return kOk;
 }
-STUB int nvmlDeviceGetName(void* device, char* text, unsigned size) {
+STUB int nvmlDeviceGetName(Device device, char* text, unsigned size) {
   std::snprintf(text, size, "%s", std::string(field(device, 0)).c_str());
   return kOk;
 }
-STUB int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* minor) {
+STUB int nvmlDeviceGetCudaComputeCapability(Device device, int* major, int* minor) {
   const auto both = number(device, 1);
   if (!both) return kNotSupported;
   *major = static_cast<int>(*both / 10);
   *minor = static_cast<int>(*both % 10);
   return kOk;
 }
-STUB int nvmlDeviceGetMemoryInfo(void* device, unsigned long long* total_free_used) {
+STUB int nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
   const auto total = number(device, 2);
   if (!total) return kNotSupported;
-  total_free_used[0] = *total;
-  total_free_used[2] = number(device, 3).value_or(0);
-  total_free_used[1] = *total - total_free_used[2];
+  const auto used = number(device, 3).value_or(0);
+  *memory = {*total, *total - used, used};
   return kOk;
 }
-STUB int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void* infos) {
-  struct Info {
-    unsigned pid;
-    unsigned long long used;
-    unsigned gpu_instance, compute_instance;
-  };
+STUB int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* infos) {
   const auto used = number(device, 4);
   if (!used) return kNotSupported;
-  const Info info{1, *used, 0, 0};
   *count = *used != 0 ? 1 : 0;
-  std::memcpy(infos, &info, sizeof info);
+  *infos = {1, *used, 0, 0};
   return kOk;
 }
-STUB int nvmlDeviceGetUtilizationRates(void* device, unsigned* gpu_memory) {
+STUB int nvmlDeviceGetUtilizationRates(Device device, Utilization* rates) {
   const auto busy = number(device, 5);
   if (!busy) return kNotSupported;
-  gpu_memory[0] = static_cast<unsigned>(*busy);
-  gpu_memory[1] = 0;
+  *rates = {static_cast<unsigned>(*busy), 0};
   return kOk;
 }
