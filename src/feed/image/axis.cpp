@@ -44,8 +44,10 @@ class Weights {
   // Output `output` becomes the axis' next one: its first tap, and its weights with the zeros at both ends trimmed.
   void append(int output) {
     const double center = (output + 0.5) * scale_;
+    // NOLINTBEGIN(bugprone-incorrect-roundings): Pillow's own, wrong below zero in the same way
     const int first = std::max(static_cast<int>(center - support_ + 0.5), 0);
     const int taps = std::max(std::min(static_cast<int>(center + support_ + 0.5), in_) - first, 1);
+    // NOLINTEND(bugprone-incorrect-roundings)
     double* exact = axis_.exact.data();
     double sum = 0;
     for (int i = 0; i < taps; ++i) {
@@ -92,7 +94,7 @@ std::int16_t low_part(int weight) { return static_cast<std::int16_t>(weight & ((
 // earlier, with weights of zero, so that kernels which always read `pairs` pairs stay inside the row.
 void pack(Axis& axis) {
   const int length = axis.source_end - axis.source_begin;
-  axis.weight.assign(static_cast<std::size_t>(axis.count * axis.pairs), TapPair{});
+  axis.weight.assign(static_cast<std::size_t>(axis.count) * static_cast<std::size_t>(axis.pairs), TapPair{});
   for (std::size_t i = 0; i < axis.start.size(); ++i) {
     const int over = axis.start[i] + 2 * axis.pairs - length;
     const int shift = std::clamp(over, 0, axis.start[i]);

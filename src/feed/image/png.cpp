@@ -105,7 +105,7 @@ class PngCodec final : public Codec {
   }
 
   std::size_t raw_row_bytes() const {
-    const auto bits = static_cast<std::size_t>(samples_of(ihdr_.color_type) * ihdr_.bit_depth);
+    const auto bits = static_cast<std::size_t>(samples_of(ihdr_.color_type)) * ihdr_.bit_depth;
     return (static_cast<std::size_t>(header_.width) * bits + 7) / 8;
   }
 

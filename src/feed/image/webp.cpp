@@ -49,9 +49,9 @@ class WebpCodec final : public Codec {
     WebPIterator frame;
     if (demuxer == nullptr || WebPDemuxGetFrame(demuxer.get(), 1, &frame) == 0)
       return corrupt("the WebP file has no picture in it");
-    const Status status = paint(frame);
+    Status painted = paint(frame);
     WebPDemuxReleaseIterator(&frame);
-    STOKER_TRY(status);
+    if (!painted) return painted;
     const std::size_t stride = static_cast<std::size_t>(header_.width) * kPixelBytes;
     sink.rows(
         0, box.height,
