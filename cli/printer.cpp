@@ -33,10 +33,11 @@ class Bar {
     const std::lock_guard lock(mutex_);
     const auto now = Timer::now();
     const bool last = progress.total != 0 && progress.done >= progress.total;
-    const std::uint64_t tenth = progress.total == 0 ? 0 : progress.done * 10 / progress.total;
-    if (terminal_ ? (!last && now - shown_ < std::chrono::milliseconds(100)) : tenth <= tenth_) return;
+    // A log gets a line each two seconds; short work leaves none.
+    if (now - shown_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(2000)) &&
+        !(last && terminal_))
+      return;
     shown_ = now;
-    tenth_ = tenth;
     const std::string text = describe(progress, now);
     if (terminal_) {
       fmt::print(stderr, "\r\x1b[K{}{}", text, last ? "\n" : "");
@@ -76,8 +77,7 @@ class Bar {
   const Timer::time_point start_ = Timer::now();
 
   std::mutex mutex_;
-  Timer::time_point shown_{};
-  std::uint64_t tenth_ = 0;
+  Timer::time_point shown_ = start_;
 };
 
 }  // namespace

@@ -18,6 +18,25 @@ constexpr double kMeasuredSpread = 0.25;  // of a rate measured for a second or 
 // Without a measurement: worker CPU-seconds per batch of DataLoader over those of Stoker (low, likely, high).
 constexpr double kDefaultRatio[] = {3, 5, 8};
 constexpr double kLeastSpreadPoints = 5;
+constexpr std::size_t kStepsForATenth = 20;
+
+// The step without waits, its compute taken from the fastest tenth of the steady steps with a whole batch; 0 when they
+// are too few to have a tenth.
+double fastest_step_s(const Metrics& m) {
+  double full = 0;
+  for (const Step& step : m.steps) full = std::max(full, step.samples);
+  std::vector<double> compute_s;
+  for (const Step& step : m.steps) {
+    if (step.steady() && step.samples == full) compute_s.push_back(step.compute_seconds());
+  }
+  if (compute_s.size() < kStepsForATenth || full == 0) return 0;
+  const auto tenth = compute_s.begin() + static_cast<std::ptrdiff_t>(compute_s.size() / 10);
+  std::nth_element(compute_s.begin(), tenth, compute_s.end());
+  const double batch = m.samples_per_step ? *m.samples_per_step / full : 1;
+  const PhaseTimes& loop = m.loop_phases;
+  const double compute = loop[Phase::kCopy] + loop[Phase::kForward] + loop[Phase::kBackward] + loop[Phase::kOptimizer];
+  return *tenth * batch + std::max(0.0, *m.loop_s - loop[Phase::kWait] - loop[Phase::kLoaderStart] - compute);
+}
 
 StepFacts facts_of(const Case& run) {
   const Metrics& m = run.metrics;
@@ -31,6 +50,7 @@ StepFacts facts_of(const Case& run) {
   f.torch_threads = run.inputs.torch_threads > 0 ? run.inputs.torch_threads : f.cores;
   f.workers = run.inputs.num_workers ? *run.inputs.num_workers : (f.worker_cpu_s > 0.02 * f.step_s ? f.cores : 0);
   f.gpu = run.inputs.gpu;
+  f.fastest_s = fastest_step_s(m);
   if (!m.epochs.empty())
     f.steps_per_epoch = std::max(1.0, static_cast<double>(m.steps.size()) / static_cast<double>(m.epochs.size()));
   return f;

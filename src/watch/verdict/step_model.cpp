@@ -19,18 +19,28 @@ double compute_cpu(const StepFacts& f) {
   return std::max(0.0, f.trainee_cpu_s - loading);
 }
 
-// C₀: the step's compute with no worker beside it. On a GPU, or with cores to spare, what was measured. On a full CPU
-// the measured time is stretched: below it lies T′ spread over all cores, above it the stretched time itself.
+// What the workers' company costs: on a full CPU, T′ spread over the threads says how long compute would take alone. It
+// is too long where threads spin at barriers while a worker holds the core of one of them, for spinning is CPU time
+// too.
+double stretched_back(const StepFacts& f, double measured, const ModelParameters& parameters) {
+  if (utilisation(f) < parameters.saturated) return measured;
+  const double threads = std::clamp(f.torch_threads, 1.0, f.cores);
+  const double cpu = compute_cpu(f);
+  return std::clamp(cpu / (1 + parameters.thread_efficiency * (threads - 1)), std::min(measured, cpu / f.cores),
+                    measured);
+}
+
+// C₀: the step's compute with no worker beside it. On a GPU, or where the main thread loads, what was measured. Else
+// the fastest steps have shown it: those at an epoch's end, when the workers have read all, or while their queue was
+// full.
 Range compute_alone(const StepFacts& f, const ModelParameters& parameters) {
   const double measured = f.step_s - f.wait_s;
   if (!f.cpu_known) return {0.7 * measured, measured, measured};
   if (f.gpu) return {0.85 * measured, 0.97 * measured, measured};
-  if (f.workers == 0 || utilisation(f) < parameters.saturated) return {0.9 * measured, measured, measured};
-  const double cpu = compute_cpu(f);
-  const double threads = std::clamp(f.torch_threads, 1.0, f.cores);
-  const double low = std::min(measured, cpu / f.cores);
-  const double mid = std::clamp(cpu / (1 + parameters.thread_efficiency * (threads - 1)), low, measured);
-  return {low, mid, measured};
+  if (f.workers == 0) return {0.9 * measured, measured, measured};
+  const double modelled = stretched_back(f, measured, parameters);
+  const double mid = f.fastest_s > 0 ? std::min(f.fastest_s, modelled) : modelled;
+  return {std::min(0.9 * mid, compute_cpu(f) / f.cores), mid, measured};
 }
 
 // Time that a worker spent neither computing nor, cores being free, waiting for one: reading. On a machine whose cores

@@ -17,6 +17,8 @@ struct StepFacts {
   double workers = 0;        // 0: the main thread loads
   bool gpu = false;
   double steps_per_epoch = 1e9;
+  // The step without its waits when its compute is as short as in the fastest tenth of the full-size steps; 0: too few.
+  double fastest_s = 0;
 };
 
 // The loader that takes the old one's place.
