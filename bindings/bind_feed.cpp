@@ -87,7 +87,8 @@ feed::LoaderOptions options_of(const Json& options) {
 
 nb::dict geometry_object(nb::handle options, std::uint64_t seed, std::uint64_t epoch, std::uint64_t position, int width,
                          int height) {
-  const feed::Geometry g = options_of(to_json(options)).transform.draw_at(width, height, seed, epoch, position);
+  const feed::Geometry g =
+      options_of(to_json(options)).transform.draw_at(width, height, seed, epoch, position).geometry;
   nb::dict out;
   out["crop"] = nb::make_tuple(g.crop.left, g.crop.top, g.crop.width, g.crop.height);
   out["size"] = nb::make_tuple(g.width, g.height);

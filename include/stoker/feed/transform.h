@@ -42,7 +42,10 @@ struct RandomHorizontalFlip {
 
 using TransformStep = std::variant<RandomResizedCrop, Resize, CenterCrop, RandomHorizontalFlip>;
 
-class SampleRandom;
+// What was drawn for one sample. More members come as more kinds of steps do.
+struct SamplePlan {
+  Geometry geometry;
+};
 
 // Threads: const, may be shared.
 class TransformPlan {
@@ -51,11 +54,8 @@ class TransformPlan {
   // most one CenterCrop. Errors: kBadInput (a size or range that cannot be), kUnsupported (another order: which step).
   static Result<TransformPlan> compile(std::vector<TransformStep> steps);
 
-  // For a picture of `width` × `height`; draws from `random` in the order of the steps.
-  Geometry draw(int width, int height, SampleRandom& random) const;
-
-  // The same for the sample at `position` of an epoch: what the loader does.
-  Geometry draw_at(int width, int height, std::uint64_t seed, std::uint64_t epoch, std::uint64_t position) const;
+  // For a picture of `width` × `height` at `position` of an epoch: a function of the arguments, whoever calls it when.
+  SamplePlan draw_at(int width, int height, std::uint64_t seed, std::uint64_t epoch, std::uint64_t position) const;
 
   // {height, width} of every result, where it does not depend on the picture.
   std::optional<std::pair<int, int>> fixed_size() const;

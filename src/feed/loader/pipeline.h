@@ -1,24 +1,20 @@
 // The threads of a loader, and the rules they keep.
 //
-//  1. Order.   Batches come out by number, whatever order the threads finish in. What a sample looks like depends on
-//              (seed, epoch, position) alone, never on the thread or the time.
+//  1. Order.   Batches come out by number, whatever order the threads finish in. What a sample looks like depends
+//              on (seed, epoch, position) alone, never on the thread or the time.
 //  2. Bound.   At most `ahead` batches are open: being made, or made and not yet asked for. A thread that finds no
 //              sample to make waits.
-//  3. Bad.     Under kSkip a batch comes without its bad samples, and does not come at all when all of them are bad;
-//              later samples stay where they are. Under kSubstitute another sample takes the place.
+//  3. Bad.     Under kSkip a batch comes without its bad samples, and does not come at all when all of them are
+//              bad; later samples stay where they are. Under kSubstitute another sample takes the place.
 //  4. Failure. Under kError, next() gives every batch before the one with the bad sample, then the error of that
-//  batch's
-//              first bad sample, and that again until start(). No batch is begun once a failure is known.
+//              batch's first bad sample, and that again until start(). No batch is begun once a failure is known.
 //  5. End.     After the last batch next() says kEnd, again and again, until start().
 //  6. Leaving. start() in the middle of an iteration leaves it. Threads finish the sample they are at and throw it
-//  away;
-//              nobody waits for them.
+//              away; nobody waits for them.
 //  7. Stop.    stop() wakes every waiter: next() gives kCancelled from then on. Each thread ends after at most the
-//  sample
-//              it is at; stop() returns when all have. It is final.
-//  8. Memory.  A batch belongs to whoever holds it. Its slot goes back to the pool when the last holder lets go, from
-//  any
-//              thread, also after the loader's end; while consumers hold many, the pool grows.
+//              sample it is at; stop() returns when all have. It is final.
+//  8. Memory.  A batch belongs to whoever holds it. Its slot goes back to the pool when the last holder lets go,
+//              from any thread, also after the loader's end; while consumers hold many, the pool grows.
 #pragma once
 
 #include <condition_variable>

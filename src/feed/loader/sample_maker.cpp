@@ -130,7 +130,7 @@ Status SampleMaker::decode(const EpochPlan& plan, std::uint64_t position, const 
   const auto info = decoder_.open(file_.bytes());
   if (!info) return info.error();
   const Geometry geometry =
-      options_.transform.draw_at(info->width, info->height, plan.order->seed(), plan.epoch, position);
+      options_.transform.draw_at(info->width, info->height, plan.order->seed(), plan.epoch, position).geometry;
   const auto resized = static_cast<std::uint64_t>(geometry.width) * static_cast<std::uint64_t>(geometry.height);
   if (resized > kMaxPixels)
     return Error{ErrorCode::kBadInput, fmt::format("resized to {} × {} pixels", geometry.width, geometry.height)};
@@ -143,7 +143,7 @@ Result<std::pair<int, int>> SampleMaker::shown_size(std::uint64_t sample) {
   if (const Status read = source_.read(sample, file_); !read.ok()) return read.error();
   const auto info = decoder_.open(file_.bytes());
   if (!info) return about(info.error(), printable(source_.path(sample)));
-  const Geometry geometry = options_.transform.draw_at(info->width, info->height, 0, 0, 0);
+  const Geometry geometry = options_.transform.draw_at(info->width, info->height, 0, 0, 0).geometry;
   return std::pair{geometry.window.height, geometry.window.width};
 }
 

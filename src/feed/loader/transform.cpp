@@ -167,18 +167,14 @@ Result<TransformPlan> TransformPlan::compile(std::vector<TransformStep> steps) {
   return plan;
 }
 
-Geometry TransformPlan::draw(int width, int height, SampleRandom& random) const {
+SamplePlan TransformPlan::draw_at(int width, int height, std::uint64_t seed, std::uint64_t epoch,
+                                  std::uint64_t position) const {
+  SampleRandom random(seed, epoch, position, Purpose::kTransform);
   Drawing drawing{{}, random};
   drawing.geometry.crop = {0, 0, width, height};
   set_size(drawing.geometry, width, height, Interpolation::kBilinear);
   for (const TransformStep& step : steps_) std::visit([&](const auto& s) { apply(s, drawing); }, step);
-  return drawing.geometry;
-}
-
-Geometry TransformPlan::draw_at(int width, int height, std::uint64_t seed, std::uint64_t epoch,
-                                std::uint64_t position) const {
-  SampleRandom random(seed, epoch, position, Purpose::kTransform);
-  return draw(width, height, random);
+  return {drawing.geometry};
 }
 
 std::optional<std::pair<int, int>> TransformPlan::fixed_size() const {
