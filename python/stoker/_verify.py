@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import _native
+from ._loader_options import native_options
 from ._torchvision import Data
-from .loader import native_options
 from .transforms import Normalize, RandomResizedCrop, Resize, compile_recipe
 
 

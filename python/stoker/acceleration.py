@@ -18,8 +18,8 @@ from typing import Any
 from . import _native
 from ._batches import Batch, EpochIterator, refuse_in_worker
 from ._errors import bad_input
+from ._loader_options import installed_arithmetic, native_options
 from ._torchvision import Data, Pipeline, Unknown, read_loader
-from .loader import installed_arithmetic, native_options
 from .transforms import compile_recipe
 
 _SEED_MASK = 2**64 - 1

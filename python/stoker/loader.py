@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from . import _native
 from ._batches import Batch, EpochIterator, refuse_in_worker
 from ._errors import bad_input
+from ._loader_options import installed_arithmetic, native_options
 from .sampling import Weighted, make_order
-from .transforms import CenterCrop, Normalize, Recipe, Resize, Transform, compile_recipe
+from .transforms import CenterCrop, Normalize, Resize, Transform, compile_recipe
 
 if TYPE_CHECKING:
     from ._native import _FileIndex
@@ -303,46 +304,6 @@ class ImageLoader:
             )
 
 
-def installed_arithmetic() -> Literal["pillow12", "pillow13"]:
-    """Which order of resizing passes the installed Pillow has; without one, the newest."""
-    version = getattr(sys.modules.get("PIL"), "__version__", None)
-    if version is None:
-        import importlib.metadata  # 10 ms that only this question needs
-
-        try:
-            version = importlib.metadata.version("pillow")
-        except importlib.metadata.PackageNotFoundError:
-            return "pillow13"
-    return "pillow12" if int(version.split(".")[0]) < 13 else "pillow13"
-
-
-def native_options(
-    recipe: Recipe,
-    *,
-    dtype: str,
-    exif: str = "ignore",
-    on_error: str = "error",
-    arithmetic: str,
-    threads: int = 0,
-    unit_scale: str = "multiply",
-) -> dict[str, object]:
-    """What ``_Loader.create`` takes."""
-    options: dict[str, object] = {
-        "transform": [dict(step) for step in recipe.steps],
-        "dtype": dtype,
-        "exif": exif,
-        "on_error": on_error,
-        "arithmetic": arithmetic,
-        "threads": threads,
-        "ahead": 0,
-        "unit_scale": unit_scale,
-    }
-    if recipe.normalize is not None and dtype == "float32":
-        options["mean"] = [float(m) for m in recipe.normalize.mean]
-        options["std"] = [float(s) for s in recipe.normalize.std]
-    return options
-
-
 def _transforms(
     transform: Sequence[Transform] | None, size: int | tuple[int, int] | None
 ) -> Sequence[Transform]:
@@ -431,15 +392,3 @@ def _warn_of_notes(index: _FileIndex, what: str) -> None:
         warnings.warn(
             f"{what}: {len(hidden)} hidden names passed over ({names}); they are no classes", stacklevel=3
         )
-
-
-def _iterable_types() -> tuple[type, ...]:
-    """Classes whose ``__iter__`` begins an epoch, for the recorder's hooks."""
-    from .acceleration import AcceleratedLoader
-
-    return ImageLoader, AcceleratedLoader
-
-
-def _iterator_types() -> tuple[type, ...]:
-    """Classes whose ``__next__`` waits for a batch, for the recorder's hooks."""
-    return (EpochIterator,)

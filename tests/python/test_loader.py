@@ -19,7 +19,7 @@ import stoker
 import torch
 from leaf_folder import make_folder, picture
 from stoker import _native
-from stoker.loader import installed_arithmetic, native_options
+from stoker._loader_options import installed_arithmetic, native_options
 from stoker.transforms import compile_recipe
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2

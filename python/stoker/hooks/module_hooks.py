@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import sites
+from .patching import replace
 
 _FORWARD = sites.Site("forward")
 _EVAL_FORWARD = sites.Site("eval.forward")
@@ -60,8 +61,6 @@ class ModuleHooks:
             self._end_eval()
 
     def _replace(self, owner: type, name: str, wrapper: Any) -> None:
-        from .torch_hooks import replace
-
         self._undo.append(replace(owner, name, wrapper))
 
     def _unpatch(self) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 
 from . import loader_facts, on_import, sites
 from .module_hooks import ModuleHooks
-
-Undo = Callable[[], None]
+from .patching import Undo, all_of, replace
 
 _DATA_START = sites.Site("data.start")
 _DATA_WAIT = sites.Site("data.wait")
@@ -43,36 +42,7 @@ def patch() -> Undo:
     eval_frame = "torch._dynamo.eval_frame"
     on_import.when_loaded(eval_frame, lambda: modules.hook_class(sys.modules[eval_frame].OptimizedModule))
 
-    def undo_all() -> None:
-        for step in reversed(undo):
-            step()
-
-    return undo_all
-
-
-def replace(owner: Any, name: str, wrapper: Any) -> Undo:
-    """Sets ``owner.name``; the result puts the old one back, or removes ours if it was inherited."""
-    had = name in vars(owner)
-    before = vars(owner).get(name)
-    setattr(owner, name, wrapper)
-
-    def undo() -> None:
-        if vars(owner).get(name) is not wrapper:
-            return  # somebody has wrapped us since: ours passes through once the sites are silent
-        if had:
-            setattr(owner, name, before)
-        else:
-            delattr(owner, name)
-
-    return undo
-
-
-def _all(*undo: Undo) -> Undo:
-    def run() -> None:
-        for step in reversed(undo):
-            step()
-
-    return run
+    return all_of(*undo)
 
 
 def batch_samples(batch: Any) -> float:
@@ -154,7 +124,7 @@ def _patch_loader() -> Undo:
     ours("stoker._batches", patch_next, "EpochIterator")
     ours("stoker.loader", patch_iter, "ImageLoader")
     ours("stoker.acceleration", patch_iter, "AcceleratedLoader")
-    return lambda: _all(*undo)()
+    return lambda: all_of(*undo)()
 
 
 def _patch_backward(modules: ModuleHooks) -> Undo:
@@ -180,7 +150,7 @@ def _patch_backward(modules: ModuleHooks) -> Undo:
         return run
 
     autograd = torch.autograd
-    return _all(
+    return all_of(
         replace(autograd, "backward", hooked(autograd.backward)),
         replace(autograd, "grad", hooked(autograd.grad)),
     )
@@ -225,7 +195,7 @@ def _patch_optimizer(modules: ModuleHooks) -> Undo:
 
     first = optimizer.register_optimizer_step_pre_hook(before)
     last = optimizer.register_optimizer_step_post_hook(after)
-    return _all(first.remove, last.remove)
+    return all_of(first.remove, last.remove)
 
 
 def _written_bytes(target: Any) -> float:
@@ -258,7 +228,7 @@ def _patch_files() -> Undo:
         finally:
             _CHECKPOINT_LOAD.end()
 
-    return _all(replace(torch, "save", hooked_save), replace(torch, "load", hooked_load))
+    return all_of(replace(torch, "save", hooked_save), replace(torch, "load", hooked_load))
 
 
 def _patch_compile() -> Undo:
@@ -282,4 +252,4 @@ def _patch_compile() -> Undo:
         undo.append(lambda: handler.remove_end_callback(end))
 
     on_import.when_loaded("torch._dynamo.callback", loaded)
-    return lambda: _all(*undo)()
+    return lambda: all_of(*undo)()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .loaders import Position, position_of
 from .talk import Talk
-
-if TYPE_CHECKING:
-    from .engine import Engine
 
 
 class Lane:
@@ -58,39 +55,3 @@ class Lane:
         self.begun, self.handed, self.exhausted = state["begun"], state["handed"], state["exhausted"]
         self.returned = self.begun
         self._position.seek(state["position"], within_epoch=self.begun and not self.exhausted)
-
-
-class Batches:
-    """The iterator that ``Session.batches`` returns; each request for a batch may be a save point."""
-
-    def __init__(self, engine: Engine, lane: Lane) -> None:
-        """Starts the loader at the first request."""
-        self._engine = engine
-        self._lane = lane
-        self._left: Iterator[Any] | None = None
-
-    def __iter__(self) -> Batches:
-        """Itself."""
-        return self
-
-    def __len__(self) -> int:
-        """Batches of a whole epoch, as the loader says."""
-        return len(self._lane.loader)
-
-    def __next__(self) -> Any:
-        """The next batch; what the previous one was for is done."""
-        engine, lane = self._engine, self._lane
-        if engine.ended:
-            raise StopIteration
-        if self._left is None:
-            self._left = engine.begin(lane)
-        engine.batch_wanted(lane)
-        if engine.ended:
-            raise StopIteration
-        try:
-            batch = next(self._left)
-        except StopIteration:
-            engine.exhausted(lane)
-            raise
-        engine.batch_given(lane)
-        return batch
