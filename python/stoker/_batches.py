@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ._errors import bad_input
+from ._errors import bad_input, error
 from ._native import Error
 
 Batch = tuple[Any, Any]
@@ -79,7 +79,12 @@ class EpochIterator:
         if self._ended:
             raise StopIteration
         if not self._still_mine():
-            raise Error("this iteration was left: another one over the same loader began after it")
+            raise error(
+                Error,
+                "cancelled",
+                "this iteration was left: another one over the same loader began after it",
+                "use one at a time, or a second loader",
+            )
         given = self._native.next(self._framework)
         if given is None:
             self._ended = True

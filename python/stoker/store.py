@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import _native
+from ._errors import bad_input, error
 from ._native import BadInputError, CorruptError, Error
 from ._rebuild import Rebuilder
 from ._state import Flattened, StateError
@@ -51,9 +52,9 @@ class Keep:
     def __post_init__(self) -> None:
         """Raises BadInputError for what is no rule."""
         if self.last < 0 or self.every < 0:
-            raise _error(BadInputError, "bad-input", "Keep: `last` and `every` are counts, ≥ 0")
+            raise bad_input("Keep: `last` and `every` are counts, ≥ 0")
         if self.mode not in ("max", "min"):
-            raise _error(BadInputError, "bad-input", f"Keep: mode is 'max' or 'min', not {self.mode!r}")
+            raise bad_input(f"Keep: mode is 'max' or 'min', not {self.mode!r}")
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ class Store:
             try:
                 flat = Flattened(state)
             except StateError as problem:
-                raise _error(BadInputError, "bad-input", f"cannot save step {step}: {problem}") from None
+                raise bad_input(f"cannot save step {step}: {problem}") from None
             size = sum(entry[4] for entry in flat.entries)
             figures = {name: float(value) for name, value in (metrics or {}).items()}
             self._native.save(step, flat.entries, flat.text, figures, pin or "", exact)
@@ -220,14 +221,14 @@ class Store:
             try:
                 state = Rebuilder(text, tensors).state()
             except ImportError as problem:
-                raise _error(
+                raise error(
                     BadInputError,
                     "unsupported",
                     f"{info['path']}: this state cannot be had without {problem.name}",
                     f"install {problem.name}",
                 ) from None
             except _MALFORMED as problem:
-                raise _error(
+                raise error(
                     CorruptError,
                     "corrupt",
                     f"{info['path']}: its state cannot be put together: {problem!r}",
@@ -247,12 +248,12 @@ class Store:
         if step == "best":
             best = self.best
             if best is None:
-                raise _error(
+                raise error(
                     BadInputError, "not-found", f"{self.dir} has no best checkpoint", "save with `metrics=`"
                 )
             return best
         if isinstance(step, str):
-            raise _error(BadInputError, "bad-input", f"step is a number, 'latest' or 'best', not {step!r}")
+            raise bad_input(f"step is a number, 'latest' or 'best', not {step!r}")
         return int(step)
 
     def list(self) -> list[Checkpoint]:
@@ -366,19 +367,10 @@ def _other_model(missing: list[str], extra: list[str], unlike: list[str]) -> Err
         lines.append(f"not in the checkpoint: {_first(missing)}")
     if extra:
         lines.append(f"not in the model: {_first(extra)}")
-    return _error(
-        BadInputError,
-        "bad-input",
+    return bad_input(
         "\n  ".join(lines),
         "build the model that was saved, or give this run another directory",
     )
-
-
-def _error(kind: type[Error], code: str, message: str, hint: str = "") -> Error:
-    error = kind(f"{message}\nhint: {hint}" if hint else message)
-    error.code = code
-    error.hint = hint
-    return error
 
 
 def _checkpoint(info: Mapping[str, Any]) -> Checkpoint:

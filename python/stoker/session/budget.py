@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from .. import _native
+from .._errors import bad_input
 from .talk import seconds
 
 TO_BE_CONTINUED = 75  # EX_TEMPFAIL: try again later
@@ -91,7 +92,7 @@ class Budget:
     ) -> None:
         """Starts counting."""
         if since not in ("process", "session"):
-            raise _native.BadInputError(f"budget_since must be 'process' or 'session', not {since!r}")
+            raise bad_input(f"budget_since must be 'process' or 'session', not {since!r}")
         self.limit_s = None if limit is None else parse_duration_s(limit)
         self._clock = clock
         self._start = clock() - (process_age_s() if since == "process" else 0.0)
@@ -124,7 +125,7 @@ class SavePlan:
         self._steps = every if isinstance(every, int) else None
         self._interval_s = None if every == "auto" or isinstance(every, int) else parse_duration_s(every)
         if self._steps is not None and self._steps < 1:
-            raise _native.BadInputError(f"every must be at least one step, not {every}")
+            raise bad_input(f"every must be at least one step, not {every}")
         self._life_s = life_s
         self._pace = pace
         self._clock = clock

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from .. import _native
+from .._errors import bad_input
 from .batches import Batches
 from .budget import ASSUMED_LIFE_S, Budget, BudgetReached, Pace, SavePlan, process_age_s
 from .engine import Engine
@@ -86,11 +86,9 @@ class Session:
     ) -> None:
         """Checks the arguments; the directory is opened on entering the ``with`` block."""
         if mirror is not None:
-            raise _native.BadInputError(
-                "mirror= is not there yet\nhint: copy the run's directory after the session"
-            )
+            raise bad_input("mirror= is not there yet", "copy the run's directory after the session")
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            raise _native.BadInputError("a session of several processes (torch.distributed) is not there yet")
+            raise bad_input("a session of several processes (torch.distributed) is not there yet")
         objects = {name: part for name, part in (user or {}).items() if hasattr(part, "state_dict")}
         self.user: dict[str, Any] = {name: v for name, v in (user or {}).items() if name not in objects}
         self._directory = Path(dir)
@@ -241,7 +239,7 @@ class Session:
         """
         chosen = list(self._parts.optimizers.values()) if optimizer is None else [optimizer]
         if not chosen:
-            raise _native.BadInputError("step() needs an optimizer\nhint: pass optimizer= to the session")
+            raise bad_input("step() needs an optimizer", "pass optimizer= to the session")
         self._own_step = True
         try:
             for one in chosen:
@@ -279,9 +277,7 @@ class Session:
         numbers = {name: float(value) for name, value in metrics.items()}
         if best is not None:
             if best not in ("max", "min") or not numbers:
-                raise _native.BadInputError(
-                    f"best must be 'max' or 'min' and comes with a metric, not {best!r}"
-                )
+                raise bad_input(f"best must be 'max' or 'min' and comes with a metric, not {best!r}")
             metric = next(iter(numbers))
             self._keeper.keep_best(metric, best)
             self._engine.progress.improves(numbers[metric], best)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .. import _native
+from .._errors import bad_input
 from ..store import adapt_keys
 from .talk import Talk
 
@@ -66,9 +66,7 @@ class Parts:
             for name, part in members.items():
                 if not hasattr(part, "state_dict") or not hasattr(part, "load_state_dict"):
                     where = f"{group} {name!r}" if name else group
-                    raise _native.BadInputError(
-                        f"the session's {where} has no state_dict and load_state_dict"
-                    )
+                    raise bad_input(f"the session's {where} has no state_dict and load_state_dict")
 
     def warn_of_missing(self, talk: Talk) -> None:
         """Says once what a resume would lack."""
@@ -115,9 +113,7 @@ class Parts:
             return [(members[""], saved, group)]
         for name in members:
             if name not in saved:
-                raise _native.BadInputError(
-                    f"the checkpoint has no {group} {name!r}; it has {', '.join(saved)}"
-                )
+                raise bad_input(f"the checkpoint has no {group} {name!r}; it has {', '.join(saved)}")
         return [(part, saved[name], f"{group} {name!r}") for name, part in members.items()]
 
     def gradients(self) -> dict[str, dict[str, torch.Tensor]]:
@@ -192,9 +188,9 @@ def check_groups(saved: Mapping[str, Any], optimizer: torch.optim.Optimizer, wha
     theirs = [len(group["params"]) for group in saved["param_groups"]]
     ours = [len(group["params"]) for group in optimizer.param_groups]
     if theirs != ours:
-        raise _native.BadInputError(
-            f"the checkpoint is of another {what}: its groups have {theirs} parameters, this one's {ours}\n"
-            "hint: build the optimizer as it was, or give the session another directory"
+        raise bad_input(
+            f"the checkpoint is of another {what}: its groups have {theirs} parameters, this one's {ours}",
+            "build the optimizer as it was, or give the session another directory",
         )
 
 
