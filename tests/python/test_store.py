@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import stoker
 from stoker import _native
+from stoker._model_keys import bare_names
 from stoker.store import Store, adapt_keys
 
 np = pytest.importorskip("numpy")
@@ -362,3 +363,13 @@ def test_another_model_is_named_by_its_first_differences() -> None:
     assert "1.weight is 2×4 in the model and 7×4 in the checkpoint" in text
     assert "not in the model: 2.weight, 2.bias" in text
     assert list(adapt_keys(other.state_dict(), model.state_dict(), strict=False)) == ["0.weight", "0.bias"]
+
+
+def test_a_key_keeps_its_wrapper_where_two_would_become_one() -> None:
+    assert bare_names(["module.a.module.w", "module.b._orig_mod.w"]) == {
+        "module.a.module.w": "a.w",
+        "module.b._orig_mod.w": "b.w",
+    }
+    twins = ["a.w", "a.module.w"]
+    assert bare_names(twins) == {key: key for key in twins}
+    assert bare_names(["module"]) == {"module": "module"}  # a parameter of this name

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .._errors import bad_input
-from ..store import adapt_keys
+from .._model_keys import adapt_keys, bare_names
 from .talk import Talk
 
 Named = dict[str, Any]
@@ -119,7 +119,7 @@ class Parts:
     def gradients(self) -> dict[str, dict[str, torch.Tensor]]:
         """The gradients that wait for their optimizer step, by model and parameter."""
         return {
-            name: {bare(key): p.grad for key, p in model.named_parameters() if p.grad is not None}
+            name: {key: p.grad for key, p in parameters(model) if p.grad is not None}
             for name, model in self.models.items()
         }
 
@@ -127,8 +127,8 @@ class Parts:
         """The inverse of ``gradients``."""
         for name, model in self.models.items():
             of_model = saved.get(name, {})
-            for key, parameter in model.named_parameters():
-                if (grad := of_model.get(bare(key))) is not None:
+            for key, parameter in parameters(model):
+                if (grad := of_model.get(key)) is not None:
                     parameter.grad = grad.to(parameter.device)
 
     def fingerprint(self) -> list[float]:
@@ -145,22 +145,16 @@ def take(part: Any) -> Any:
     """The state of one part, of which everything can be stored."""
     state = part.state_dict()
     if isinstance(part, torch.nn.Module):
-        return strip(state)
+        names = bare_names(state)
+        return {names[key]: value for key, value in state.items()}
     return without_callables(state)
 
 
-def bare(key: str) -> str:
-    """A parameter's name without what DDP and torch.compile put before it."""
-    parts = [part for part in key.split(".") if part != "_orig_mod"]
-    while len(parts) > 1 and parts[0] == "module":
-        del parts[0]
-    return ".".join(parts)
-
-
-def strip(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A model's state under bare names, or as it was where two would become one."""
-    renamed = {bare(key): value for key, value in state.items()}
-    return renamed if len(renamed) == len(state) else dict(state)
+def parameters(model: Any) -> list[tuple[str, Any]]:
+    """A model's parameters by their bare names."""
+    by_key = dict(model.named_parameters())
+    names = bare_names(by_key)
+    return [(names[key], parameter) for key, parameter in by_key.items()]
 
 
 def prepare(part: Any, saved: Any, what: str) -> Any:
