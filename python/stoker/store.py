@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import _native
 from ._errors import bad_input, error
+from ._events import span
 from ._model_keys import adapt_keys
 from ._native import BadInputError, CorruptError, Error
-from ._rebuild import Rebuilder
+from ._rebuild import Loaded, Rebuilder
 from ._state import Flattened, StateError
 
 __all__ = ["Checkpoint", "Damaged", "Keep", "LoadedState", "Store", "adapt_keys"]
@@ -171,21 +172,16 @@ class Store:
             NoSpaceError: it does not fit; the message has both numbers. Nothing was changed.
             Error: also what the save before failed with, in its background thread.
         """
-        event = _native.event_name("checkpoint") if _native.events_on() else None
-        if event is not None:
-            _native.event_begin(event)
-        size = 0
         try:
-            try:
-                flat = Flattened(state)
-            except StateError as problem:
-                raise bad_input(f"cannot save step {step}: {problem}") from None
-            size = sum(entry[4] for entry in flat.entries)
-            figures = {name: float(value) for name, value in (metrics or {}).items()}
-            self._native.save(step, flat.entries, flat.text, figures, pin or "", exact)
+            with span("checkpoint") as event:
+                try:
+                    flat = Flattened(state)
+                except StateError as problem:
+                    raise bad_input(f"cannot save step {step}: {problem}") from None
+                event.value = float(sum(entry[4] for entry in flat.entries))
+                figures = {name: float(value) for name, value in (metrics or {}).items()}
+                self._native.save(step, flat.entries, flat.text, figures, pin or "", exact)
         finally:
-            if event is not None:
-                _native.event_end(event, float(size))
             self._tell()
 
     def wait(self) -> None:
@@ -212,30 +208,9 @@ class Store:
                 and offset.
         """
         number = self._number(step)
-        event = _native.event_name("checkpoint.load") if _native.events_on() else None
-        if event is not None:
-            _native.event_begin(event)
-        try:
+        with span("checkpoint.load"):
             info, text, tensors, skipped = self._native.load(number, pin or "")
-            try:
-                state = Rebuilder(text, tensors).state()
-            except ImportError as problem:
-                raise error(
-                    BadInputError,
-                    "unsupported",
-                    f"{info['path']}: this state cannot be had without {problem.name}",
-                    f"install {problem.name}",
-                ) from None
-            except _MALFORMED as problem:
-                raise error(
-                    CorruptError,
-                    "corrupt",
-                    f"{info['path']}: its state cannot be put together: {problem!r}",
-                    "was it written by a newer Stoker?",
-                ) from problem
-        finally:
-            if event is not None:
-                _native.event_end(event, 0.0)
+            state = _rebuilt(info["path"], text, tensors)
         loaded = LoadedState(state, _checkpoint(info), [Damaged(**item) for item in skipped])
         for damaged in loaded.skipped:
             _log.warning("step %d is damaged and was passed over: %s", damaged.step, damaged.why)
@@ -298,6 +273,25 @@ class Store:
     def _tell(self) -> None:
         for warning, text in self._native.take_notices():
             _log.log(logging.WARNING if warning else logging.INFO, text)
+
+
+def _rebuilt(path: str, text: str, tensors: Iterable[Loaded]) -> dict[str, Any]:
+    try:
+        return Rebuilder(text, tensors).state()
+    except ImportError as problem:
+        raise error(
+            BadInputError,
+            "unsupported",
+            f"{path}: this state cannot be had without {problem.name}",
+            f"install {problem.name}",
+        ) from None
+    except _MALFORMED as problem:
+        raise error(
+            CorruptError,
+            "corrupt",
+            f"{path}: its state cannot be put together: {problem!r}",
+            "was it written by a newer Stoker?",
+        ) from problem
 
 
 def _checkpoint(info: Mapping[str, Any]) -> Checkpoint:

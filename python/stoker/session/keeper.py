@@ -90,26 +90,6 @@ class Keeper:
         return self._pace.longest_s("save") + self._pace.longest_s("wait")
 
 
-class span:
-    """``with span("checkpoint"):`` tells the recorder, if one listens, how long a block took."""
-
-    def __init__(self, name: str) -> None:
-        """``name`` is one of docs/formats/events.md."""
-        self._name = name
-        self._id = 0
-
-    def __enter__(self) -> None:
-        """The block begins."""
-        if _native.events_on():
-            self._id = _native.event_name(self._name)
-            _native.event_begin(self._id)
-
-    def __exit__(self, *_: object) -> None:
-        """The block ends."""
-        if self._id:
-            _native.event_end(self._id)
-
-
 def machine_facts() -> dict[str, Any]:
     """What decides whether a resumed run can be bit-exact; compared on resume."""
     facts: dict[str, Any] = {"torch": str(torch.__version__), "torch_threads": torch.get_num_threads()}

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from .._errors import bad_input
+from .._events import span
 from .batches import Batches
 from .budget import ASSUMED_LIFE_S, Budget, BudgetReached, Pace, SavePlan, process_age_s
 from .engine import Engine
-from .keeper import Keeper, span
+from .keeper import Keeper
 from .lane import Lane
 from .parts import Parts, named
 from .progress import Direction
