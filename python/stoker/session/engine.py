@@ -111,10 +111,10 @@ class Engine:
                 f"step {damaged.step} is damaged, going on from step {loaded.step}: {damaged.why}"
             )
         session = loaded["session"]
+        self.progress = Progress.from_state(session.get("progress", {}))
         self.parts.restore(loaded, self._talk)
         self.parts.set_gradients(loaded.get("gradients") or {})
-        self.progress = Progress.from_state(session["progress"])
-        self.user.update(session["user"])
+        self.user.update(session.get("user", {}))
         self._unclaimed = dict(loaded["loader"])
         for name, lane in self.lanes.items():
             self._claim(name, lane)
@@ -125,7 +125,7 @@ class Engine:
         self._plan.saved(self.progress.global_step)
         self._resumed_at = self.progress.global_step
         self._took["load"] = time.monotonic() - start - self._took["seek"]
-        self._note_changes(session["machine"])
+        self._note_changes(session.get("machine", {}))
         return self._resumed_at
 
     def add_lane(self, name: str, lane: Lane) -> None:

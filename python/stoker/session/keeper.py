@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .. import _native
+from .._errors import bad_input, error
 from ..store import Keep, LoadedState, Store
 from .budget import Pace
 from .progress import Direction
@@ -47,14 +48,17 @@ class Keeper:
         """The newest whole checkpoint, None in a new directory. The store says what it passed over.
 
         Raises:
+            BadInputError: it is no session's, or one of another format.
             CorruptError: there are checkpoints, but none is whole.
         """
         try:
-            return self._store.load()
-        except _native.Error as error:
-            if error.code == "not-found":
+            loaded = self._store.load()
+        except _native.Error as failure:
+            if failure.code == "not-found":
                 return None
             raise
+        check_format(loaded)
+        return loaded
 
     def save(self, step: int, state: Mapping[str, Any], metrics: Mapping[str, float], pin: str = "") -> None:
         """Returns once the state is copied; it is written behind.
@@ -88,6 +92,27 @@ class Keeper:
     def cost_s(self) -> float:
         """What a save until it is durable took at most, of late."""
         return self._pace.longest_s("save") + self._pace.longest_s("wait")
+
+
+def check_format(loaded: LoadedState) -> None:
+    """Refuses a checkpoint that a session of this version cannot go on from.
+
+    Raises:
+        BadInputError: it is no session's (``code`` "bad-input"), or of another format ("unsupported").
+    """
+    session = loaded.get("session")
+    if not isinstance(session, Mapping):
+        raise bad_input(
+            f"{loaded.info.path} was not saved by a session",
+            "give the session a directory of its own; read this one with stoker.Store",
+        )
+    if (found := session.get("format")) != FORMAT:
+        raise error(
+            _native.BadInputError,
+            "unsupported",
+            f"{loaded.info.path} has session format {found!r}, this Stoker reads {FORMAT}",
+            "go on with the Stoker that saved it, or give this run another directory",
+        )
 
 
 def machine_facts() -> dict[str, Any]:

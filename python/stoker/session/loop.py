@@ -61,7 +61,8 @@ class Session:
 
     Raises:
         InUseError: another process has the directory; names it.
-        BadInputError: the directory holds a run of another model; names the first keys that differ.
+        BadInputError: the directory holds a run of another model (names the first keys that differ), or one
+            of another format.
         CorruptError: no checkpoint in the directory is whole.
         IoError: the directory cannot be written.
     """

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
+
+from .._errors import error
+from .._native import CorruptError
 
 Direction = Literal["max", "min"]
 
@@ -51,5 +54,17 @@ class Progress:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Progress:
-        """The inverse of ``to_state``."""
-        return cls(**state)
+        """The inverse of ``to_state``; what it does not know is passed over, what is absent starts anew.
+
+        Raises:
+            CorruptError: the counters, without which there is no going on, are absent or no counts.
+        """
+        for name in ("epoch", "global_step"):
+            if not isinstance(state.get(name), int):
+                raise error(
+                    CorruptError,
+                    "corrupt",
+                    f"the session's progress has {name} {state.get(name)!r}, not a count",
+                    "was it written by another program? start the run in another directory",
+                )
+        return cls(**{known.name: state[known.name] for known in fields(cls) if known.name in state})
