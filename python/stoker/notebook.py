@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from . import hooks
-from .hooks import report, sites
+from .hooks import hook_file, sites
 
 _FRAME_PX = 760
 
@@ -127,7 +127,7 @@ def _record_cell(shell: Any, line: str, cell: str) -> None:
         result = shell.run_cell(cell)
         error = result.error_in_exec or result.error_before_exec
         if error is not None:
-            report.set_exception(type(error).__name__, str(error), "")
+            hook_file.set_exception(type(error).__name__, str(error), "")
     finally:
         stop()
     show()

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from . import on_import, report, sites
+from . import hook_file, on_import, sites
 
 _stops: list[Callable[[], None]] = []
 
@@ -23,7 +23,7 @@ def install() -> None:
         return
     from . import process
 
-    report.begin()
+    hook_file.begin()
     _stops.append(process.patch())
     on_import.when_loaded("torch", _torch_loaded)
 
@@ -32,7 +32,7 @@ def _torch_loaded() -> None:
     from . import torch_hooks
 
     version = getattr(sys.modules["torch"], "__version__", None)
-    report.set_python(torch_version=version, torch_imported_ns=report.now())
+    hook_file.set_python(torch_version=version, torch_imported_ns=hook_file.now())
     if os.environ.get("STOKER_ACCELERATE"):
         _accelerate()  # first, so that the recorder sees the loader that is really used
     _stops.append(torch_hooks.patch())
@@ -40,9 +40,9 @@ def _torch_loaded() -> None:
 
 def _accelerate() -> None:
     try:
-        importlib.import_module("stoker.acceleration").patch_dataloader(report.add_accelerate)
+        importlib.import_module("stoker.acceleration").patch_dataloader(hook_file.add_accelerate)
     except Exception as error:
-        report.add_accelerate(False, f"{type(error).__name__}: {error}")
+        hook_file.add_accelerate(False, f"{type(error).__name__}: {error}")
 
 
 def stop() -> None:

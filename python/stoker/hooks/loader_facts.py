@@ -6,7 +6,7 @@ import sys
 import weakref
 from typing import Any
 
-from . import report
+from . import hook_file
 
 _MOST_LOADERS = 8
 _LONGEST_REPR = 2000
@@ -20,8 +20,8 @@ def note(loader: Any) -> None:
         if loader in _seen or len(_seen) >= _MOST_LOADERS:
             return
         _seen.add(loader)
-        report.set_python(torch_threads=sys.modules["torch"].get_num_threads())
-        report.add_loader(_facts(loader))
+        hook_file.set_python(torch_threads=sys.modules["torch"].get_num_threads())
+        hook_file.add_loader(_facts(loader))
     except Exception:  # a loader of unusual make is still a loader
         return
 

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from types import TracebackType
 
-from . import report, sites
+from . import hook_file, sites
 
 _GC = sites.Site("gc")
 _EXCEPTION = sites.Site("exception")
@@ -33,7 +33,7 @@ def patch() -> Callable[[], None]:
 
     def on_exception(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
         try:
-            report.set_exception(
+            hook_file.set_exception(
                 kind.__name__, str(error), "".join(traceback.format_exception(kind, error, where))
             )
             if sites.claimed():

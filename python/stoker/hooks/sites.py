@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from . import report
+from . import hook_file
 
 Emit = Callable[..., None]
 
@@ -74,22 +74,22 @@ def _open_ring(path: str) -> object:
     except ImportError:
         from .pure_ring import PureRing
 
-        report.set_python(writer="pure Python: the extension does not load in this interpreter")
+        hook_file.set_python(writer="pure Python: the extension does not load in this interpreter")
         return PureRing(path)
 
 
 def _claim() -> None:
     if _writer is not None:
         return
-    if not report.claim():
+    if not hook_file.claim():
         silence()
         return
     try:
         _use(_open_ring(os.environ["STOKER_RING"]))
-        report.set_python(recorded=True, why="")
+        hook_file.set_python(recorded=True, why="")
     except Exception as error:
         silence()
-        report.set_python(recorded=False, why=f"{type(error).__name__}: {error}")
+        hook_file.set_python(recorded=False, why=f"{type(error).__name__}: {error}")
 
 
 def claimed() -> bool:
