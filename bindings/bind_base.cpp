@@ -1,8 +1,10 @@
 #include "convert.h"
 
+#include <cmath>
+
 #include "stoker/base/events.h"
+#include "stoker/base/files.h"
 #include "stoker/base/hash.h"
-#include "stoker/base/run_directory.h"
 #include "stoker/base/units.h"
 
 namespace stoker::python {
@@ -99,30 +101,23 @@ Json to_json(nb::handle value) {
                                                   " cannot be stored as JSON"}};
 }
 
-nb::object from_json(const Json& value) {
-  if (value.is_bool()) return nb::bool_(value.as_bool());
-  if (value.is_int()) return nb::int_(value.as_int());
-  if (value.is_number()) return nb::float_(value.as_double());
-  if (value.is_string()) return nb::str(value.as_string().c_str(), value.as_string().size());
-  if (value.is_array()) {
-    nb::list list;
-    for (const Json& item : value.items()) list.append(from_json(item));
-    return nb::object(list);
-  }
-  if (value.is_object()) {
-    nb::dict dict;
-    for (const auto& [key, member] : value.members()) dict[nb::str(key.c_str(), key.size())] = from_json(member);
-    return nb::object(dict);
-  }
-  return nb::none();
-}
-
 void bind_base(nb::module_& m) {
   bind_errors(m);
   m.def("parse_size", [](std::string_view text) { return unwrap(parse_size(text)); });
   m.def("parse_duration_s",
         [](std::string_view text) { return std::chrono::duration<double>(unwrap(parse_duration(text))).count(); });
   m.def("format_size", &format_size);
+  m.def("format_duration", [](double seconds) {
+    constexpr double kMost = 9e18;  // about 285 years; NaN is no less than it either
+    const double ns = std::abs(seconds * 1e9) < kMost ? seconds * 1e9 : kMost;
+    return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(ns)));
+  });
+  m.def(
+      "write_file_durably",
+      [](const std::string& path, std::string_view text) {
+        unwrap(write_file_durably(FileSystem::real(), path, text));
+      },
+      nb::call_guard<nb::gil_scoped_release>());
   m.def("hash_hex", [](const nb::bytes& bytes) {
     return hash128({static_cast<const std::byte*>(bytes.data()), bytes.size()}).hex();
   });
@@ -140,8 +135,6 @@ void bind_base(nb::module_& m) {
       "event_instant", [](std::uint32_t name, double value) { emit(name, EventKind::kInstant, value); },
       nb::arg("name"), nb::arg("value") = 0.0);
   m.def("event_counter", [](std::uint32_t name, double value) { emit(name, EventKind::kCounter, value); });
-
-  m.def("find_run", [](std::string_view spec) { return unwrap(find_run(runs_root(), spec)).string(); });
 }
 
 }  // namespace stoker::python

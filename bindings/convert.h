@@ -31,9 +31,8 @@ inline void unwrap(const Status& status) {
   if (!status) throw ErrorException{status.error()};
 }
 
-// Plain Python values (None, bool, int, float, str, list, dict) to and from Json. Ints beyond 64 bits: kBadInput.
+// Plain Python values (None, bool, int, float, str, list, dict) as Json. Ints beyond 64 bits: kBadInput.
 Json to_json(nb::handle value);
-nb::object from_json(const Json& value);
 
 void bind_base(nb::module_& m);
 void bind_feed(nb::module_& m);

@@ -11,7 +11,7 @@ from typing import Literal
 
 from .. import _native
 from .._errors import bad_input
-from .talk import seconds
+from .._native import format_duration
 
 TO_BE_CONTINUED = 75  # EX_TEMPFAIL: try again later
 
@@ -107,7 +107,7 @@ class Budget:
 
     def describe(self) -> str:
         """For messages: how much of what is left."""
-        return f"{seconds(max(self.left_s(), 0))} of {seconds(self.limit_s or 0)} left"
+        return f"{format_duration(max(self.left_s(), 0))} of {format_duration(self.limit_s or 0)} left"
 
 
 class SavePlan:

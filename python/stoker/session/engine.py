@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _native
+from .._native import format_duration
 from . import random_state
 from .budget import Budget, BudgetReached, Pace, SavePlan
 from .keeper import FORMAT, Keeper, differences, machine_facts
@@ -32,7 +33,7 @@ from .parts import Parts
 from .progress import Progress
 from .random_state import RandomState
 from .signals import SignalGuard, Stopped, in_notebook
-from .talk import Talk, seconds
+from .talk import Talk
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class Engine:
             return
         self._resumed_at = None
         self._took["first step"] = time.monotonic() - self._under_way_s
-        parts = ", ".join(f"{what} {seconds(duration)}" for what, duration in self._took.items())
+        parts = ", ".join(f"{what} {format_duration(duration)}" for what, duration in self._took.items())
         self._talk.say(f"the resume took {parts}")
 
     # --- where the loop is ---

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from .._native import format_duration
 from . import random_state
-from .talk import Talk, seconds
+from .talk import Talk
 
 
 class Position(Protocol):
@@ -247,7 +248,7 @@ class SkippedPosition:
         start = time.monotonic()
         for _ in range(count):
             next(batches, None)
-        took = seconds(time.monotonic() - start)
+        took = format_duration(time.monotonic() - start)
         kind = type(self._loader).__name__
         self._talk.say(
             f"read {count} batches of the {kind} again to get back to its place, which took {took}"

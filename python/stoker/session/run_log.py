@@ -15,16 +15,6 @@ from typing import Any, TextIO
 from .. import _native
 
 
-def write_durably(path: Path, text: str) -> None:
-    """Replaces the file at ``path``; a crash leaves the old one or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-
-
 class SessionFile:
     """``session.json``: one entry for each process that worked on the run.
 
@@ -60,7 +50,7 @@ class SessionFile:
 
     def _write(self) -> None:
         record = {"schema": "stoker.session.v1", "sessions": self._sessions}
-        write_durably(self._path, json.dumps(record, indent=1) + "\n")
+        _native.write_file_durably(str(self._path), json.dumps(record, indent=1) + "\n")
 
 
 class ScalarLog:
@@ -79,7 +69,7 @@ class ScalarLog:
             return
         kept = [line for line in lines if line_step(line) <= step]
         if len(kept) != len(lines):
-            write_durably(self._path, "".join(kept))
+            _native.write_file_durably(str(self._path), "".join(kept))
 
     def add(self, step: int, epoch: int, scalars: Mapping[str, float]) -> None:
         """Writes one line, and tells the recorder if one listens.

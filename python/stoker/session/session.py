@@ -12,6 +12,7 @@ import torch
 
 from .._errors import bad_input
 from .._events import span
+from .._native import format_duration
 from .batches import Batches
 from .budget import ASSUMED_LIFE_S, Budget, BudgetReached, Pace, SavePlan, process_age_s
 from .engine import Engine
@@ -21,7 +22,7 @@ from .parts import Parts, named
 from .progress import Direction
 from .run_log import ScalarLog, SessionFile
 from .signals import Stopped
-from .talk import Talk, seconds
+from .talk import Talk
 
 if TYPE_CHECKING:
     from ..store import Keep
@@ -129,7 +130,9 @@ class Session:
         resumed = self._engine.resume()
         if resumed is not None:
             at = f"step {resumed}, epoch {self.epoch}"
-            self._talk.say(f"resumed {self._directory} at {at}, {seconds(age_s)} after the process started")
+            self._talk.say(
+                f"resumed {self._directory} at {at}, {format_duration(age_s)} after the process started"
+            )
         self._log.cut_after(self.global_step)
         self._parts.warn_of_missing(self._talk)
         self._file = SessionFile(self._directory)

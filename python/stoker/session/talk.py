@@ -24,12 +24,3 @@ class Talk:
             return
         self._said.add(text)
         print(f"stoker: warning: {text}", file=sys.stderr, flush=True)
-
-
-def seconds(value: float) -> str:
-    """A duration for people: ``0.04 s``, ``12 s``, ``3 min 20 s``."""
-    if value < 10:
-        return f"{value:.2f} s"
-    if value < 120:
-        return f"{value:.0f} s"
-    return f"{int(value // 60)} min {int(value % 60)} s"
