@@ -66,7 +66,6 @@ class EpochIterator:
         return self._ended
 
     def __iter__(self) -> EpochIterator:
-        """Itself."""
         return self
 
     def __next__(self) -> Batch:

@@ -18,13 +18,11 @@ class span:
         self._number: int | None = None  # None: nobody listens, or not yet begun
 
     def __enter__(self) -> span:
-        """The block begins."""
         if _native.events_on():
             self._number = _native.event_name(self._name)
             _native.event_begin(self._number)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The block ends."""
         if self._number is not None:
             _native.event_end(self._number, self.value)

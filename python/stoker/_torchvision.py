@@ -38,11 +38,6 @@ class Pipeline:
     unit_scale: str  # "divide" as ToTensor, "multiply" as ToDtype
     mapping: tuple[str, ...] = field(compare=False)  # one line a transform, for people
 
-    @property
-    def is_random(self) -> bool:
-        """Whether two epochs may differ in a sample's pixels."""
-        return any(isinstance(t, RandomResizedCrop | RandomHorizontalFlip) for t in self.transforms)
-
 
 @dataclass(frozen=True)
 class Data:

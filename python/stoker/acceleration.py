@@ -321,12 +321,11 @@ _DECISION = "_stoker_decision"
 _original: Any = None
 
 
-def patch_dataloader(on_decision: Callable[[bool, str], None] | None = None) -> None:
+def patch_dataloader(on_decision: Callable[[bool, str], None]) -> None:
     """From now on Stoker iterates every ``DataLoader`` that ``accelerate`` knows; others are left untouched.
 
     Args:
-        on_decision: Called once a loader, at its first iteration, with (applied, why). Without it, loaders
-            that are not known are warned of.
+        on_decision: Called once a loader, at its first iteration, with (applied, why).
     """
     global _original
     from torch.utils.data import DataLoader
@@ -350,26 +349,18 @@ def isinstance_accelerated(thing: object) -> bool:
     return type(thing) is AcceleratedLoader
 
 
-def _decide(loader: Any, on_decision: Callable[[bool, str], None] | None) -> object:
+def _decide(loader: Any, on_decision: Callable[[bool, str], None]) -> object:
     try:
         fast = AcceleratedLoader(loader)
     except Unknown as why:
-        if on_decision is None:
-            warnings.warn(f"stoker.accelerate left a loader as it was: it does not know {why}", stacklevel=3)
-        else:
-            on_decision(False, f"it does not know {why}")
+        on_decision(False, f"it does not know {why}")
         return False
-    if on_decision is not None:
-        steps = ", ".join(type(t).__name__ for t in fast.data.pipeline.transforms)
-        on_decision(
-            True,
-            f"{len(fast.data.samples)} files with {steps or 'no transform'} are read by Stoker's threads",
-        )
+    steps = ", ".join(type(t).__name__ for t in fast.data.pipeline.transforms)
+    on_decision(
+        True, f"{len(fast.data.samples)} files with {steps or 'no transform'} are read by Stoker's threads"
+    )
     return fast
 
 
 def _original_iter(loader: Any) -> Iterator[Any]:
     return _original(loader) if _original is not None else iter(loader)
-
-
-accelerate.patch_dataloader = patch_dataloader  # type: ignore[attr-defined]

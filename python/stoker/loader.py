@@ -32,7 +32,6 @@ class Column(Sequence[T], Generic[T]):
         self._get = get
 
     def __len__(self) -> int:
-        """Samples."""
         return self._length
 
     def __getitem__(self, index: int | slice) -> Any:
@@ -106,7 +105,6 @@ class ImageLoader:
         device: Any = None,
         arithmetic: Literal["auto", "pillow12", "pillow13"] = "auto",
     ) -> None:
-        """See the class."""
         refuse_in_worker()
         _check_choice("dtype", dtype, ("uint8", "float32"))
         _check_choice("exif", exif, ("ignore", "apply"))
@@ -213,13 +211,11 @@ class ImageLoader:
         self._native.stop()
 
     def __enter__(self) -> ImageLoader:
-        """Itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Closes."""
         self.close()
 
     # --- state ---

@@ -24,7 +24,6 @@ class Weighted:
     """
 
     def __init__(self, weights: Iterable[float], num_samples: int | None = None) -> None:
-        """See the class."""
         self._weights: list[float] | None = [float(w) for w in weights]
         self.num_samples = num_samples
 

@@ -88,7 +88,6 @@ class LoadedState(dict[str, Any]):
     """
 
     def __init__(self, state: Mapping[str, Any], info: Checkpoint, skipped: list[Damaged]) -> None:
-        """Wraps what was read."""
         super().__init__(state)
         self.info = info
         self.skipped = skipped
@@ -263,11 +262,9 @@ class Store:
             self._tell()
 
     def __enter__(self) -> Store:
-        """Returns the store itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Closes it."""
         self.close()
 
     def _tell(self) -> None:

@@ -328,7 +328,7 @@ def test_explain_prints_the_mapping(folder: Path, capsys: pytest.CaptureFixture[
 
 def test_a_patched_dataloader_takes_over_what_it_knows(folder: Path) -> None:
     code = f"""
-        import torch, stoker
+        import torch, stoker.acceleration
         from torch.utils.data import DataLoader
         from torchvision.datasets import ImageFolder
         from torchvision.transforms import v2
@@ -340,7 +340,7 @@ def test_a_patched_dataloader_takes_over_what_it_knows(folder: Path) -> None:
             return [x.clone() for x, _ in loader]
         known, other = make(steps), make([v2.Grayscale(3), *steps])
         expected, expected_other = take(known), take(other)
-        stoker.accelerate.patch_dataloader(lambda applied, why: print(applied, why.splitlines()[0]))
+        stoker.acceleration.patch_dataloader(lambda applied, why: print(applied, why.splitlines()[0]))
         for _ in range(2):
             assert all(map(torch.equal, take(known), expected))
             assert all(map(torch.equal, take(other), expected_other))

@@ -29,7 +29,6 @@ class ModuleHooks:
     """The hooks on ``torch.nn.Module`` and their state. The main thread is recorded; others pass through."""
 
     def __init__(self) -> None:
-        """Hooks nothing yet."""
         self._undo: list[Callable[[], None]] = []
         self._hooked: set[type] = set()
         self._depth = 0

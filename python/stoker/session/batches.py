@@ -19,7 +19,6 @@ class Batches:
         self._left: Iterator[Any] | None = None
 
     def __iter__(self) -> Batches:
-        """Itself."""
         return self
 
     def __len__(self) -> int:

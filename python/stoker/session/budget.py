@@ -90,7 +90,6 @@ class Budget:
         since: Literal["process", "session"] = "process",
         clock: Clock = time.monotonic,
     ) -> None:
-        """Starts counting."""
         if since not in ("process", "session"):
             raise bad_input(f"budget_since must be 'process' or 'session', not {since!r}")
         self.limit_s = None if limit is None else parse_duration_s(limit)

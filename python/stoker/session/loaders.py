@@ -51,12 +51,10 @@ class OwnPosition:
     """Of a loader that knows where it stands: ``stoker.ImageLoader``, torchdata's ``StatefulDataLoader``."""
 
     def __init__(self, loader: Any) -> None:
-        """Keeps a reference to ``loader``."""
         self._loader = loader
         self._sought = False
 
     def begin(self, epoch: int) -> Iterator[Any]:
-        """See ``Position``."""
         # After a seek the loader has its epoch already; setting it might throw the position away.
         if not self._sought and hasattr(self._loader, "set_epoch"):
             self._loader.set_epoch(epoch)
@@ -64,11 +62,9 @@ class OwnPosition:
         return iter(self._loader)
 
     def position(self, batches: int) -> dict[str, Any]:
-        """See ``Position``."""
         return {"state": self._loader.state_dict()}
 
     def seek(self, position: Mapping[str, Any], *, within_epoch: bool) -> None:
-        """See ``Position``."""
         self._loader.load_state_dict(position["state"])
         self._sought = within_epoch
 
@@ -104,7 +100,6 @@ class SampledPosition:
         self._sought: Mapping[str, Any] | None = None
 
     def begin(self, epoch: int) -> Iterator[Any]:
-        """See ``Position``."""
         if hasattr(self._loader.sampler, "set_epoch"):
             self._loader.sampler.set_epoch(epoch)
         skip = 0
@@ -124,7 +119,6 @@ class SampledPosition:
         return batches
 
     def position(self, batches: int) -> dict[str, Any]:
-        """See ``Position``."""
         return {
             "drawn_from": self._drawn_from,
             "generator_before": self._generator_before,
@@ -133,7 +127,6 @@ class SampledPosition:
         }
 
     def seek(self, position: Mapping[str, Any], *, within_epoch: bool) -> None:
-        """See ``Position``."""
         self._sought = position if within_epoch else None
         self._set_generator(position["generator"])
 
@@ -160,7 +153,6 @@ class Order:
     """A batch sampler that is told the batches."""
 
     def __init__(self) -> None:
-        """Has none yet."""
         self._batches: list[list[int]] = []
         self._seed = 0
         self._skip = 0
@@ -185,7 +177,6 @@ class Keyed:
     """A dataset whose random transforms, in a worker, draw from the batch's seed."""
 
     def __init__(self, dataset: Any) -> None:
-        """Wraps ``dataset``."""
         self._dataset = dataset
 
     def __getitems__(self, batch: Numbered) -> Any:
@@ -197,11 +188,9 @@ class Keyed:
         return [self._dataset[index] for index in batch]
 
     def __getitem__(self, index: int) -> Any:
-        """One sample."""
         return self._dataset[index]
 
     def __len__(self) -> int:
-        """Of the dataset."""
         return len(self._dataset)
 
     def __getattr__(self, name: str) -> Any:
@@ -223,14 +212,12 @@ class SkippedPosition:
     """Of anything else that can be iterated: a resume reads the batches that are done again."""
 
     def __init__(self, loader: Iterable[Any], talk: Talk) -> None:
-        """Keeps a reference to ``loader``."""
         self._loader = loader
         self._talk = talk
         self._drawn_from: dict[str, Any] = {}
         self._sought: Mapping[str, Any] | None = None
 
     def begin(self, epoch: int) -> Iterator[Any]:
-        """See ``Position``."""
         for name in ("", "sampler", "dataset"):
             part: Any = getattr(self._loader, name, None) if name else self._loader
             if hasattr(part, "set_epoch"):
@@ -255,9 +242,7 @@ class SkippedPosition:
         )
 
     def position(self, batches: int) -> dict[str, Any]:
-        """See ``Position``."""
         return {"drawn_from": self._drawn_from, "batches": batches}
 
     def seek(self, position: Mapping[str, Any], *, within_epoch: bool) -> None:
-        """See ``Position``."""
         self._sought = position if within_epoch else None

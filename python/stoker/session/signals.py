@@ -24,7 +24,6 @@ class Stopped(SystemExit):
         self.signum = signum
 
     def __str__(self) -> str:
-        """For messages."""
         return f"stopped by {signal.Signals(self.signum).name}"
 
 
