@@ -511,8 +511,8 @@ def test_ctrl_c_is_answered_while_waiting_for_a_batch(tmp_path: Path) -> None:
         loader = stoker.ImageLoader({str(make_folder(tmp_path / "data"))!r}, batch_size=4, size=8)
         iterator = iter(loader)
         next(iterator)
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             while True:
                 for _ in loader: pass
         except KeyboardInterrupt:
