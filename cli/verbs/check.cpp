@@ -103,6 +103,7 @@ Json as_json(const CheckArgs& args, const feed::CheckReport& report) {
                        {"bad", findings_json(report.bad)},
                        {"odd", findings_json(report.odd)},
                        {"hidden", names_json(report.hidden)},
+                       {"looping", names_json(report.looping)},
                        {"empty", names_json(report.empty)},
                        {"formats", counts_json(report.formats)},
                        {"kinds", counts_json(report.kinds)},
@@ -137,6 +138,7 @@ Exit check(const CheckArgs& args, Printer& out) {
   }
   if (report.other_files > 0) out.line(fmt::format("other files: {}", format_count(report.other_files)));
   print_names("hidden folders, skipped", report.hidden, out);
+  print_names("links to a folder above them, cut", report.looping, out);
   print_names("class folders without a picture", report.empty, out);
   print_duplicates(report, out);
   print_findings("named as something else", report.odd, out);

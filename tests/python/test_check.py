@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -89,6 +90,31 @@ def test_hidden_folders_are_skipped_and_said(cli: Cli, leaves: Path) -> None:
     assert done.returncode == 0
     assert "hidden folders, skipped: train/.ipynb_checkpoints\n" in done.stdout
     assert "8 pictures in 2 classes" in done.stdout
+
+
+def test_link_that_leads_back_is_cut_and_its_pictures_count_once(cli: Cli, leaves: Path) -> None:
+    (leaves / "train/apple/again").symlink_to("..", target_is_directory=True)
+    answer = json.loads(cli("check", leaves, "--json").stdout)
+    assert answer["files"] == 8
+    assert answer["duplicates"] == []
+    assert answer["looping"] == ["train/apple/again"]
+    assert "links to a folder above them, cut: train/apple/again\n" in cli("check", leaves).stdout
+
+
+def test_folder_that_cannot_be_read_is_an_error_and_not_a_smaller_data_set(cli: Cli, leaves: Path) -> None:
+    """Paths beyond PATH_MAX cannot be opened even by root, whom a mode of 0 would not stop."""
+    folder = os.open(leaves / "val/berry", os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=folder)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    done = cli("check", leaves)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: cannot ")
+    assert f"the folder {leaves}/val/berry/ddd" in done.stderr
 
 
 def test_duplicates_across_splits_are_counted(cli: Cli, leaves: Path) -> None:

@@ -30,10 +30,11 @@ struct CheckReport {
   std::uint64_t bytes = 0;
   std::uint64_t other_files = 0;  // of other names; they are not read
 
-  std::vector<FileFinding> bad;     // cannot be decoded, by path
-  std::vector<FileFinding> odd;     // decoded, but not what the name says
-  std::vector<std::string> hidden;  // folders that are skipped, as ImageLoader skips them
-  std::vector<std::string> empty;   // class folders without a picture
+  std::vector<FileFinding> bad;      // cannot be decoded, by path
+  std::vector<FileFinding> odd;      // decoded, but not what the name says
+  std::vector<std::string> hidden;   // folders that are skipped, as ImageLoader skips them
+  std::vector<std::string> looping;  // links to a folder above them, cut as ImageLoader cuts them
+  std::vector<std::string> empty;    // class folders without a picture
 
   std::map<std::string, std::uint64_t> formats;  // "JPEG" → 350
   std::map<std::string, std::uint64_t> kinds;    // "colour, 8 bits" → 350
@@ -54,7 +55,8 @@ struct CheckOptions {
 };
 
 // `directory` is a class folder (DIR/class/picture), a folder of splits of such (DIR/train/class/picture), or a folder
-// of pictures. Errors: kNotFound, kBadInput (no folder; no picture in it), kIo, kCancelled.
+// of pictures. Errors: kNotFound, kBadInput (no folder; no picture in it),
+// kIo (a folder in it cannot be read), kCancelled.
 // Blocks until every file was read.
 Result<CheckReport> check(const std::filesystem::path& directory, const CheckOptions& options = {});
 

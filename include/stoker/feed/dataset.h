@@ -77,7 +77,7 @@ struct FolderNotes {
   std::vector<std::string> hidden;       // names that begin with a dot, relative to the root
   std::vector<std::string> empty;        // classes without an image
   std::vector<std::string> looping;      // folders that lead back to one above them
-  std::uint64_t other_files = 0;         // files without an image's extension
+  std::uint64_t other_files = 0;         // files without an image's extension, and all that lie in the root itself
   std::vector<std::string> other_names;  // the first few of them
 };
 

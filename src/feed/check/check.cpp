@@ -167,6 +167,7 @@ CheckReport summed(Listing listing, const std::vector<Looked>& looked) {
   report.files = listing.files.size();
   report.other_files = listing.other_files;
   report.hidden = std::move(listing.hidden);
+  report.looping = std::move(listing.looping);
   for (std::size_t i = 0; i < looked.size(); ++i) add_file(listing.files[i], looked[i], report);
   find_duplicates(listing, looked, report);
   for (const CheckedClass& entry : listing.classes) {

@@ -4,8 +4,8 @@
 #include <array>
 #include <system_error>
 
+#include "feed/dataset/scan.h"
 #include "stoker/base/text.h"
-#include "stoker/feed/dataset.h"
 
 namespace stoker::feed {
 namespace {
@@ -14,84 +14,42 @@ namespace fs = std::filesystem;
 
 constexpr std::array kSplits = {"train", "val", "valid", "validation", "test"};
 
-bool is_hidden(const std::string& name) { return name[0] == '.'; }
+bool is_split(const std::string& name) { return std::find(kSplits.begin(), kSplits.end(), name) != kSplits.end(); }
 
-std::vector<std::string> subfolders(const fs::path& directory) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (it->is_directory(ignored)) names.push_back(it->path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
+// Adds what the loader would see of `folder`, and the pictures that it would pass over for lying in no class.
 class Lister {
  public:
   explicit Lister(const fs::path& directory) : directory_(directory) {}
 
-  Status run() {
-    std::vector<std::string> folders = visible(directory_, "");
-    const bool splits = !folders.empty() && std::all_of(folders.begin(), folders.end(), [](const std::string& name) {
-      return std::find(kSplits.begin(), kSplits.end(), name) != kSplits.end();
-    });
-    if (!splits) return classes_of("", folders);
-    for (const std::string& split : folders) STOKER_TRY(classes_of(split, visible(directory_ / split, split + "/")));
+  Status add(const std::string& split) {
+    const std::string prefix = split.empty() ? "" : split + "/";
+    const auto scanned = scan_tree(directory_ / split);
+    if (!scanned) return scanned.error();
+    const std::size_t first = listing.classes.size();
+    for (const std::string& name : scanned->classes) listing.classes.push_back({split, name, 0});
+    for (std::size_t i = 0; i < scanned->names.size(); ++i)
+      add_file(prefix + scanned->names.path(i), first + scanned->names.label(i));
+    if (!scanned->loose.empty()) listing.classes.push_back({split, "", 0});
+    for (const std::string& file : scanned->loose) add_file(prefix + file, listing.classes.size() - 1);
+    listing.other_files += scanned->notes.other_files - scanned->loose.size();
+    add_hidden_folders(prefix, scanned->notes.hidden);
+    for (const std::string& folder : scanned->notes.looping) listing.looping.push_back(prefix + folder);
     return {};
+  }
+
+  void add_hidden_folders(const std::string& prefix, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      std::error_code ignored;
+      if (fs::is_directory(directory_ / (prefix + name), ignored)) listing.hidden.push_back(prefix + name);
+    }
   }
 
   Listing listing;
 
  private:
-  // Folders that count; the hidden ones are noted.
-  std::vector<std::string> visible(const fs::path& directory, const std::string& prefix) {
-    std::vector<std::string> names;
-    for (const std::string& name : subfolders(directory)) {
-      if (is_hidden(name)) {
-        listing.hidden.push_back(prefix + name);
-      } else {
-        names.push_back(name);
-      }
-    }
-    return names;
-  }
-
-  Status classes_of(const std::string& split, const std::vector<std::string>& names) {
-    const std::string prefix = split.empty() ? "" : split + "/";
-    for (const std::string& name : names) {
-      listing.classes.push_back({split, name, 0});
-      STOKER_TRY(pictures_of(prefix + name, true));
-    }
-    // Pictures beside the class folders, or in a folder without any.
-    listing.classes.push_back({split, "", 0});
-    STOKER_TRY(pictures_of(split, false));
-    if (listing.classes.back().files == 0) listing.classes.pop_back();
-    return {};
-  }
-
-  // Adds the pictures of `folder` to the last class.
-  Status pictures_of(const std::string& folder, bool deep) {
-    std::vector<std::string> found;
-    std::error_code error;
-    fs::recursive_directory_iterator it(directory_ / folder, fs::directory_options::follow_directory_symlink, error);
-    for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-      const std::string name = it->path().filename();
-      std::error_code ignored;
-      if (it->is_directory(ignored)) {
-        if (deep && is_hidden(name)) listing.hidden.push_back(it->path().lexically_relative(directory_));
-        if (!deep || is_hidden(name) || it.depth() > 64) it.disable_recursion_pending();
-      } else if (has_image_extension(name) && name[0] != '.') {
-        found.push_back(it->path().lexically_relative(directory_));
-      } else if (name[0] != '.') {
-        ++listing.other_files;
-      }
-    }
-    if (error) return errno_error(error.value(), "cannot list " + printable((directory_ / folder).native()));
-    std::sort(found.begin(), found.end());
-    listing.classes.back().files += found.size();
-    for (std::string& path : found) listing.files.push_back({std::move(path), listing.classes.size() - 1});
-    return {};
+  void add_file(std::string path, std::size_t class_index) {
+    listing.files.push_back({std::move(path), class_index});
+    ++listing.classes[class_index].files;
   }
 
   const fs::path directory_;
@@ -110,7 +68,14 @@ Result<Listing> list_pictures(const fs::path& directory) {
                  "an archive is unpacked with `stoker stage` first"};
   }
   Lister lister(directory);
-  STOKER_TRY(lister.run());
+  const auto top = list_folder(directory);
+  if (!top) return top.error();
+  if (top->folders.empty() || !std::all_of(top->folders.begin(), top->folders.end(), is_split)) {
+    STOKER_TRY(lister.add(""));
+  } else {
+    lister.add_hidden_folders("", top->hidden);
+    for (const std::string& split : top->folders) STOKER_TRY(lister.add(split));
+  }
   return std::move(lister.listing);
 }
 

@@ -17,8 +17,9 @@ struct ListedFile {
 
 struct Listing {
   std::vector<CheckedClass> classes;
-  std::vector<ListedFile> files;  // by path within a class
-  std::vector<std::string> hidden;
+  std::vector<ListedFile> files;     // in the loader's order within a class
+  std::vector<std::string> hidden;   // folders, not files
+  std::vector<std::string> looping;  // folders that lead back to one above them
   std::uint64_t other_files = 0;
 };
 

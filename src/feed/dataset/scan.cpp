@@ -16,11 +16,6 @@ constexpr std::array<std::string_view, 9> kExtensions = {".jpg", ".jpeg", ".png"
                                                          ".pgm", ".tif",  ".tiff", ".webp"};
 constexpr std::size_t kNamesKept = 20;  // of each kind of note
 
-struct Listing {
-  std::vector<std::string> folders;
-  std::vector<std::string> files;
-};
-
 struct FolderIdentity {
   dev_t device;
   ino_t inode;
@@ -44,25 +39,11 @@ class Scan {
  public:
   explicit Scan(const std::filesystem::path& root) : root_(root) {}
 
-  // Names in `folder` (relative to the root), sorted; hidden ones are noted instead.
-  Result<Listing> list(const std::string& folder) {
-    const std::string path = (root_ / folder).string();
-    const std::unique_ptr<DIR, int (*)(DIR*)> in(::opendir(path.c_str()), ::closedir);
-    if (!in) return errno_error(errno, "cannot read the folder " + path);
-    Listing listing;
-    errno = 0;
-    while (const dirent* entry = ::readdir(in.get())) {
-      const std::string name = entry->d_name;
-      if (name == "." || name == "..") continue;
-      if (name.front() == '.') {
-        scanned_.notes.hidden.push_back(folder + name);
-      } else {
-        (is_folder(in.get(), *entry) ? listing.folders : listing.files).push_back(name);
-      }
-    }
-    if (errno != 0) return errno_error(errno, "cannot read the folder " + path);
-    std::sort(listing.folders.begin(), listing.folders.end());
-    std::sort(listing.files.begin(), listing.files.end());
+  // Names in `folder` (relative to the root); hidden ones are noted instead.
+  Result<FolderListing> list(const std::string& folder) {
+    auto listing = list_folder(root_ / folder);
+    if (!listing) return listing;
+    for (const std::string& name : listing->hidden) scanned_.notes.hidden.push_back(folder + name);
     return listing;
   }
 
@@ -138,8 +119,9 @@ class Scan {
   std::vector<FolderIdentity> above_;  // from the root to the folder at hand
 };
 
-Error no_classes(const std::filesystem::path& root, const Listing& listing, std::size_t hidden) {
-  const auto images = std::count_if(listing.files.begin(), listing.files.end(), has_image_extension);
+Error no_classes(const std::filesystem::path& root, const ScannedFolder& scanned) {
+  const std::size_t images = scanned.loose.size();
+  const std::size_t hidden = scanned.notes.hidden.size();
   std::string found = images > 0 ? fmt::format("{} images but no class folder", images) : "no class folder";
   if (hidden > 0) found += fmt::format(" ({} hidden ones passed over)", hidden);
   return {ErrorCode::kBadInput, fmt::format("{} holds {}", root.string(), found),
@@ -178,6 +160,27 @@ Status check_found(const std::filesystem::path& root, const ScannedFolder& found
 
 }  // namespace
 
+Result<FolderListing> list_folder(const std::filesystem::path& folder) {
+  const std::string path = folder.string();
+  const std::unique_ptr<DIR, int (*)(DIR*)> in(::opendir(path.c_str()), ::closedir);
+  if (!in) return errno_error(errno, "cannot read the folder " + path);
+  FolderListing listing;
+  errno = 0;
+  while (const dirent* entry = ::readdir(in.get())) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (name.front() == '.') {
+      listing.hidden.push_back(name);
+    } else {
+      (is_folder(in.get(), *entry) ? listing.folders : listing.files).push_back(name);
+    }
+    errno = 0;  // is_folder() may have met a link that leads nowhere
+  }
+  if (errno != 0) return errno_error(errno, "cannot read the folder " + path);
+  for (auto* names : {&listing.folders, &listing.files, &listing.hidden}) std::sort(names->begin(), names->end());
+  return listing;
+}
+
 bool has_image_extension(std::string_view file_name) {
   const std::size_t dot = file_name.rfind('.');
   if (dot == std::string_view::npos) return false;
@@ -187,17 +190,26 @@ bool has_image_extension(std::string_view file_name) {
   return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
 }
 
-Result<ScannedFolder> scan_class_folder(const std::filesystem::path& root, FolderOptions options) {
+Result<ScannedFolder> scan_tree(const std::filesystem::path& root) {
   STOKER_TRY(check_root(root));
   Scan scan(root);
   STOKER_TRY(scan.enter_root());
   auto top = scan.list("");
   if (!top) return top.error();
-  if (top->folders.empty()) return no_classes(root, *top, scan.scanned().notes.hidden.size());
-  for (const std::string& file : top->files) scan.count_other(file);
+  for (const std::string& file : top->files) {
+    if (has_image_extension(file)) scan.scanned().loose.push_back(file);
+    scan.count_other(file);
+  }
   for (const std::string& name : top->folders) STOKER_TRY(scan.add_class(name));
-  STOKER_TRY(check_found(root, scan.scanned(), options));
   return std::move(scan.scanned());
+}
+
+Result<ScannedFolder> scan_class_folder(const std::filesystem::path& root, FolderOptions options) {
+  auto scanned = scan_tree(root);
+  if (!scanned) return scanned;
+  if (scanned->classes.empty()) return no_classes(root, *scanned);
+  STOKER_TRY(check_found(root, *scanned, options));
+  return scanned;
 }
 
 }  // namespace stoker::feed
