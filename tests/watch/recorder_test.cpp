@@ -11,10 +11,8 @@
 #include "stoker/watch/recorder.h"
 #include "stoker/watch/run_data.h"
 #include "support/temp_dir.h"
-#include "watch/recorder/cgroup.h"
 #include "watch/recorder/drain.h"
 #include "watch/recorder/outcome.h"
-#include "watch/recorder/proc.h"
 #include "watch/recorder/run_file.h"
 #include "watch/recorder/sampler.h"
 
@@ -203,7 +201,6 @@ class SamplerTest : public ::testing::Test {
     root_.write("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
     root_.write("sys/fs/cgroup/job/cpu.stat", "usage_usec 5\nnr_periods " + std::to_string(periods) +
                                                   "\nnr_throttled " + std::to_string(throttled) + "\n");
-    root_.write("sys/fs/cgroup/job/memory.events", "low 0\noom 4\noom_kill 3\n");
   }
   std::map<std::string, double> sample(Sampler& sampler, std::chrono::milliseconds at) {
     std::map<std::string, double> out;
@@ -255,7 +252,6 @@ TEST_F(SamplerTest, ThrottlingIsTheShareOfPeriodsSinceTheLastSample) {
   (void)sample(sampler, std::chrono::seconds(1));
   cgroup(20, 8);
   EXPECT_DOUBLE_EQ(sample(sampler, std::chrono::seconds(2))["cpu.throttled"], 0.3);
-  EXPECT_EQ(*cgroup_oom_kills(root()), 3U);
 }
 
 TEST_F(SamplerTest, WhatCannotBeReadIsLeftOutAndSaysWhy) {
@@ -267,14 +263,6 @@ TEST_F(SamplerTest, WhatCannotBeReadIsLeftOutAndSaysWhy) {
   EXPECT_FALSE(readings.contains("cpu.throttled"));
   for (const char* signal : {"cpu", "disk", "cpu.throttled", "gpu"})
     EXPECT_NE(sampler.signals()[signal]["why"].as_string(), "") << signal;
-}
-
-TEST_F(SamplerTest, WithoutChildrenListsTheTreeIsFoundByParents) {
-  for (const int pid : {100, 101, 102, 200}) {
-    process(pid, pid == 102 ? 101 : pid == 101 ? 100 : 1, 0);
-    std::filesystem::remove_all(root_ / ("proc/" + std::to_string(pid) + "/task"));
-  }
-  EXPECT_EQ(descendants(root(), 100), (std::vector{101, 102}));
 }
 
 // --- the whole of it, around a command that is no Python ---

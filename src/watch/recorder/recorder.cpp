@@ -51,8 +51,8 @@ Result<RecordedRun> record(const std::vector<std::string>& command, const Record
 
 Result<RecordedRun> record_process(int pid, const RecordOptions& options,
                                    const std::function<void(const std::filesystem::path&, const std::string&)>& ready) {
-  const auto stat = process_stat(machine::Root{}, pid);
-  if (!stat) return Error{ErrorCode::kNotFound, "no process " + std::to_string(pid)};
+  const auto stat = machine::process_stat(pid);
+  if (!stat) return Error{ErrorCode::kNotFound, stat.why};
   auto gate = SignalGate::open();
   if (!gate) return gate.error();
   auto recording = Recording::begin({}, options);
@@ -63,7 +63,7 @@ Result<RecordedRun> record_process(int pid, const RecordOptions& options,
     (*recording)->tick(Clock::real().monotonic());
     const int signal = gate->wait(kDrainPeriod);
     if (signal != 0 && signal != SIGCHLD) return (*recording)->finish_attached(false);
-    if (!process_alive(pid, stat->start_ticks)) return (*recording)->finish_attached(true);
+    if (!machine::process_alive(pid, (*stat).start_ticks)) return (*recording)->finish_attached(true);
   }
 }
 

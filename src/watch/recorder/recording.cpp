@@ -46,10 +46,10 @@ Status Recording::started(int pid) {
   auto nvml = machine::Nvml::open();
   const std::string why = nvml ? "" : nvml.error().message;
   sampler_.emplace(machine::Root{}, pid, nvml ? std::optional(*std::move(nvml)) : std::nullopt, why);
-  oom_kills_before_ = cgroup_oom_kills(machine::Root{});
+  oom_kills_before_ = machine::cgroup_oom_kills();
   json_.set("trainee_pid", pid);
-  const auto stat = process_stat(machine::Root{}, pid);
-  json_.set("trainee_start_ticks", stat ? stat->start_ticks : 0);
+  const auto stat = machine::process_stat(pid);
+  json_.set("trainee_start_ticks", stat ? (*stat).start_ticks : 0);
   return write_run_json(FileSystem::real(), run_, json_);
 }
 
@@ -91,7 +91,7 @@ Result<RecordedRun> Recording::finish(int wait_status) {
   EndFacts facts;
   facts.wait_status = wait_status;
   facts.oom_kills_before = oom_kills_before_;
-  facts.oom_kills_after = cgroup_oom_kills(machine::Root{});
+  facts.oom_kills_after = machine::cgroup_oom_kills();
   facts.memory_share = sampler_->memory_share();
   facts.exception = json_.has("exception");
   return close(outcome_json(facts), exit_code_of(wait_status));

@@ -5,10 +5,10 @@
 
 #include "stoker/base/clock.h"
 #include "stoker/base/files.h"
+#include "stoker/machine/process.h"
 #include "stoker/watch/recorder.h"
 #include "stoker/watch/run_data.h"
 #include "watch/recorder/drain.h"
-#include "watch/recorder/proc.h"
 #include "watch/recorder/run_file.h"
 
 namespace stoker::watch {
@@ -62,8 +62,8 @@ Result<bool> recover_run(const std::filesystem::path& run) {
   const std::string ring_path = (*json)["ring"].as_string();
   const auto taken = take_ring(run, ring_path);
   if (!taken && (taken.code() == ErrorCode::kIo || taken.code() == ErrorCode::kNoSpace)) return taken.error();
-  const bool training = process_alive(static_cast<int>((*json)["trainee_pid"].as_int()),
-                                      static_cast<std::uint64_t>((*json)["trainee_start_ticks"].as_int()));
+  const bool training = machine::process_alive(static_cast<int>((*json)["trainee_pid"].as_int()),
+                                               static_cast<std::uint64_t>((*json)["trainee_start_ticks"].as_int()));
   if (training && taken) return *taken > 0;
 
   merge_hook_report(run, *json);

@@ -14,7 +14,6 @@
 #include "stoker/base/hash.h"
 #include "stoker/base/text.h"
 #include "stoker/machine/machine.h"
-#include "watch/recorder/proc.h"
 
 namespace stoker::watch {
 namespace {

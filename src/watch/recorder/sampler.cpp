@@ -55,19 +55,19 @@ Sampler::Change Sampler::walk_tree(std::vector<Reading>& out) {
   std::vector<int> workers;
   std::uint64_t worker_ticks = 0;
   bool io_seen = false;
-  std::vector<int> tree = descendants(root_, pid_);
+  std::vector<int> tree = machine::descendants(pid_, root_);
   tree.push_back(pid_);
   for (const int pid : tree) {
-    const auto stat = process_stat(root_, pid);
+    const auto stat = machine::process_stat(pid, root_).value;
     if (!stat) continue;
-    const auto io = process_io(root_, pid);
+    const auto io = machine::process_io(pid, root_);
     const Totals before = totals_.contains(pid) ? totals_[pid] : Totals{};
-    totals[pid] = {stat->cpu_ticks, io.value_or(before.io)};
+    totals[pid] = {stat->cpu_ticks, io.value.value_or(before.io)};
     if (pid == trainee_) change.trainee_ticks = rise(stat->cpu_ticks, before.cpu_ticks);
     worker_ticks += stat->reaped_ticks + (pid == trainee_ ? 0 : stat->cpu_ticks);
     change.read_bytes += rise(totals[pid].io.read_bytes, before.io.read_bytes);
     change.write_bytes += rise(totals[pid].io.write_bytes, before.io.write_bytes);
-    io_seen = io_seen || io.has_value();
+    io_seen = io_seen || io;
     if (pid == trainee_) {
       out.push_back({"memory.trainee", "bytes", static_cast<double>(stat->rss_bytes)});
     } else if (stat->state != 'Z') {
@@ -87,12 +87,12 @@ void Sampler::add_worker_memory(const std::vector<int>& workers, std::vector<Rea
   if (samples_ % kSamplesPerPss != 0 && !workers.empty()) return;
   double total = 0;
   for (const int pid : workers) {
-    const auto pss = process_pss(root_, pid);
-    if (!pss && process_stat(root_, pid)) {
-      mark("memory.workers", "/proc/<pid>/smaps_rollup cannot be read here");
+    const auto pss = machine::process_pss_bytes(pid, root_);
+    if (!pss && machine::process_stat(pid, root_)) {
+      mark("memory.workers", pss.why);
       return;
     }
-    total += static_cast<double>(pss.value_or(0));
+    total += static_cast<double>(pss.value.value_or(0));
   }
   mark("memory.workers", "");
   out.push_back({"memory.workers", "bytes", total});
@@ -123,7 +123,7 @@ void Sampler::add_limits(std::vector<Reading>& out) {
 }
 
 void Sampler::add_throttling(std::vector<Reading>& out) {
-  const Signal<Throttling> now = cgroup_throttling(root_);
+  const auto now = machine::cgroup_throttling(root_);
   mark("cpu.throttled", now ? "" : now.why);
   if (!now) return;
   if (throttling_) {

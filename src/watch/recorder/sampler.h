@@ -9,8 +9,7 @@
 #include "stoker/base/clock.h"
 #include "stoker/base/json.h"
 #include "stoker/machine/machine.h"
-#include "watch/recorder/cgroup.h"
-#include "watch/recorder/proc.h"
+#include "stoker/machine/process.h"
 
 namespace stoker::watch {
 
@@ -40,7 +39,7 @@ class Sampler {
  private:
   struct Totals {  // of one process, as of the last sample
     std::uint64_t cpu_ticks = 0;
-    ProcessIo io;
+    machine::ProcessIo io;
   };
   struct Change {  // since the last sample
     double trainee_ticks = 0;
@@ -67,7 +66,7 @@ class Sampler {
   std::optional<Nanoseconds> last_;
   std::unordered_map<int, Totals> totals_;
   std::uint64_t worker_ticks_ = 0;  // of all children ever, as of the last sample
-  std::optional<Throttling> throttling_;
+  std::optional<machine::Throttling> throttling_;
   std::optional<double> memory_share_;
   unsigned samples_ = 0;
   std::vector<std::pair<std::string, std::string>> signals_;
