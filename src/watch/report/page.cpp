@@ -1,14 +1,9 @@
 // The HTML page: a template that Vite built from web/ into one file, with a place for the report's JSON.
-#include <cstddef>
+#include "watch/report/page.h"
 
 #include "stoker/watch/report.h"
 
 namespace stoker::watch {
-
-// Written by the build from build/web/report.html, or empty where there is none.
-extern const unsigned char kReportPage[];
-extern const std::size_t kReportPageBytes;
-
 namespace {
 
 constexpr std::string_view kPlace = "\"__STOKER_REPORT__\"";
@@ -30,16 +25,15 @@ std::string script_safe(const std::string& json) {
 }  // namespace
 
 Result<std::string> html_page(const Json& report) {
-  const std::string_view page(reinterpret_cast<const char*>(kReportPage), kReportPageBytes);
-  const std::size_t at = page.find(kPlace);
+  const std::size_t at = kReportPage.find(kPlace);
   if (at == std::string_view::npos) {
     return Error{
         ErrorCode::kUnsupported, "this build of stoker has no report page in it",
         "run scripts/build-web (it needs Node.js 20.19 or newer) and build again; `stoker report --json` works"};
   }
-  std::string out(page.substr(0, at));
+  std::string out(kReportPage.substr(0, at));
   out += script_safe(report.dump());
-  out += page.substr(at + kPlace.size());
+  out += kReportPage.substr(at + kPlace.size());
   return out;
 }
 
