@@ -109,6 +109,7 @@ TEST(Metrics, EvaluationTakesAllButCheckpoints) {
   EXPECT_NEAR(m.phases[Phase::kCheckpoint], 0.020, 1e-9);
   EXPECT_NEAR(m.phases[Phase::kWait], 0.020, 1e-9);
   EXPECT_EQ(m.phases[Phase::kGc], 0);
+  EXPECT_NEAR(to_json(m)["evaluation_wait_seconds"].as_double(), 0.025, 1e-9);
   EXPECT_NEAR(*m.checkpoint_mb_per_s, 250, 1e-6);
   ASSERT_EQ(m.steps.size(), 2U);
   EXPECT_NEAR(m.steps[1].seconds(), 0.030, 1e-9);  // what lies between is no part of the step

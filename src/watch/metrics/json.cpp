@@ -69,6 +69,7 @@ Json to_json(const Metrics& m) {
       {"data_wait_ms", milliseconds(m.wait_s)},
       {"first_batch_ms", milliseconds(m.first_batch_s)},
       {"epochs", epoch_list(m)},
+      {"evaluation_wait_seconds", m.evaluation_wait_s},
       {"checkpoints",
        Json::object(
            {{"count", m.checkpoints.size()}, {"seconds", checkpoint_s}, {"mb_per_second", m.checkpoint_mb_per_s}})},
