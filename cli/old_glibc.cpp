@@ -1,5 +1,6 @@
-// arc4random_buf for systems whose glibc has none (before 2.36), exported by the command in a release wheel: Debian 12's
-// libarchive asks for it, and for nothing else that is newer than glibc 2.34. scripts/lower_glibc.py lets it ask here.
+// arc4random_buf for systems whose glibc has none (before 2.36), exported by the command in a release wheel: Debian
+// 12's libarchive asks for it, and for nothing else that is newer than glibc 2.34. scripts/lower_glibc.py lets it ask
+// here.
 #include <sys/random.h>
 
 #include <cstddef>
