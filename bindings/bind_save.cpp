@@ -27,8 +27,14 @@ struct BoundStore {
   std::unique_ptr<Store> store;
 };
 
-save::Keep make_keep(std::size_t last, std::int64_t every, const std::string& best_metric, bool higher) {
-  return {last, every, best_metric, higher ? save::Better::kHigher : save::Better::kLower};
+// From a dict with the names that the manifest uses; Python's Keep has checked the values.
+save::Keep keep_of(const Json& keep) {
+  save::Keep made;
+  made.last = static_cast<std::size_t>(keep["last"].as_int());
+  made.every_steps = keep["every_steps"].as_int();
+  made.best_metric = keep["best_metric"].as_string();
+  made.better = keep["better"].as_string() == "lower" ? save::Better::kLower : save::Better::kHigher;
+  return made;
 }
 
 std::unique_ptr<BoundStore> open(const std::string& dir, bool read_only) {
@@ -134,8 +140,7 @@ nb::tuple load(const BoundStore& self, std::optional<save::Step> step, const std
 void bind_save(nb::module_& m) {
   nb::class_<BoundStore>(m, "_Store")
       .def(nb::new_(&open), nb::arg("dir"), nb::arg("read_only"))
-      .def("set_keep", [](BoundStore& self, std::size_t last, std::int64_t every, const std::string& best_metric,
-                          bool higher) { self.store->set_keep(make_keep(last, every, best_metric, higher)); })
+      .def("set_keep", [](BoundStore& self, nb::handle keep) { self.store->set_keep(keep_of(to_json(keep))); })
       .def("save", &save_tensors, NoGil())
       .def(
           "wait", [](BoundStore& self) { unwrap(self.store->wait()); }, NoGil())

@@ -39,20 +39,20 @@ class Keep:
 
     Args:
         last: The newest so many; 0 keeps all.
-        every: Also the first at or after each multiple of so many steps; 0: no such rule.
+        every_steps: Also the first at or after each multiple of so many steps; 0: no such rule.
         best: Also the one with the best value of this metric, as given to :meth:`Store.save`. NaN never wins.
         mode: "max" or "min": what is better.
     """
 
     last: int = 3
-    every: int = 0
+    every_steps: int = 0
     best: str | None = None
     mode: str = "max"
 
     def __post_init__(self) -> None:
         """Raises BadInputError for what is no rule."""
-        if self.last < 0 or self.every < 0:
-            raise bad_input("Keep: `last` and `every` are counts, ≥ 0")
+        if self.last < 0 or self.every_steps < 0:
+            raise bad_input("Keep: `last` and `every_steps` are counts, ≥ 0")
         if self.mode not in ("max", "min"):
             raise bad_input(f"Keep: mode is 'max' or 'min', not {self.mode!r}")
 
@@ -142,7 +142,14 @@ class Store:
     @keep.setter
     def keep(self, keep: Keep) -> None:
         self._keep = keep
-        self._native.set_keep(keep.last, keep.every, keep.best or "", keep.mode == "max")
+        self._native.set_keep(
+            {
+                "last": keep.last,
+                "every_steps": keep.every_steps,
+                "best_metric": keep.best or "",
+                "better": "higher" if keep.mode == "max" else "lower",
+            }
+        )
 
     def save(
         self,

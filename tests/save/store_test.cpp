@@ -41,7 +41,7 @@ TEST_F(StoreTest, AWholeStepIsNeverReplaced) {
 }
 
 TEST_F(StoreTest, KeepsTheLastTheBestAndEachInterval) {
-  const auto store = open_store(fs_, {.last = 2, .every = 10, .best_metric = "acc"});
+  const auto store = open_store(fs_, {.last = 2, .every_steps = 10, .best_metric = "acc"});
   for (Step step = 1; step <= 30; ++step)
     ASSERT_TRUE(save_and_wait(*store, step * 3, {{"acc", step == 4 ? 0.9 : 0.1}}).ok());
   EXPECT_EQ(steps(*store), (std::vector<Step>{12, 21, 30, 42, 51, 60, 72, 81, 87, 90}));

@@ -47,10 +47,10 @@ enum class Better { kHigher, kLower };
 
 // Which checkpoints stay. A checkpoint that any rule wants is kept, and so are the pinned and the newest exact one.
 struct Keep {
-  std::size_t last = 3;    // the newest so many; 0: all
-  std::int64_t every = 0;  // the first at or after each multiple of this many steps; 0: no such rule
-  std::string best_metric =
-      {};  // the one with the best value of this metric; NaN never wins, the earlier of equals does
+  std::size_t last = 3;          // the newest so many; 0: all
+  std::int64_t every_steps = 0;  // the first at or after each multiple of so many; 0: no such rule
+  // The one with the best value of this metric; NaN never wins, the earlier of equals does. Empty: no such rule.
+  std::string best_metric = {};
   Better better = Better::kHigher;
 };
 

@@ -41,11 +41,11 @@ void keep_last(const std::vector<CheckpointInfo>& all, std::size_t last, std::se
   }
 }
 
-void keep_every(const std::vector<CheckpointInfo>& all, std::int64_t every, std::set<std::size_t>& kept) {
+void keep_every_steps(const std::vector<CheckpointInfo>& all, std::int64_t steps, std::set<std::size_t>& kept) {
   std::int64_t reached = 0;  // the multiple that has its checkpoint
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!numbered(all[i]) || all[i].step / every <= reached) continue;
-    reached = all[i].step / every;
+    if (!numbered(all[i]) || all[i].step / steps <= reached) continue;
+    reached = all[i].step / steps;
     kept.insert(i);
   }
 }
@@ -136,7 +136,7 @@ std::vector<std::filesystem::path> expired(const std::vector<CheckpointInfo>& ch
   if (keep.last == 0) return {};
   std::set<std::size_t> kept;
   keep_last(checkpoints, keep.last, kept);
-  if (keep.every > 0) keep_every(checkpoints, keep.every, kept);
+  if (keep.every_steps > 0) keep_every_steps(checkpoints, keep.every_steps, kept);
   if (const auto best = best_of(checkpoints, keep)) kept.insert(*best);
   std::vector<std::filesystem::path> gone;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {

@@ -40,7 +40,7 @@ Json encode_metrics(const Metrics& metrics) {
 
 Json encode_keep(const Keep& keep) {
   return Json::object({{"last", keep.last},
-                       {"every", keep.every},
+                       {"every_steps", keep.every_steps},
                        {"best_metric", keep.best_metric},
                        {"better", keep.better == Better::kHigher ? "higher" : "lower"}});
 }
@@ -234,7 +234,7 @@ Result<Manifest> decode(std::string_view bytes) {
   for (const auto& [name, value] : (*root)["metrics"].members()) manifest.metrics.emplace_back(name, number(value));
   const Json& keep = (*root)["keep"];
   manifest.keep.last = static_cast<std::size_t>(std::max<std::int64_t>(0, keep["last"].as_int()));
-  manifest.keep.every = keep["every"].as_int();
+  manifest.keep.every_steps = keep["every_steps"].as_int();
   manifest.keep.best_metric = keep["best_metric"].as_string();
   manifest.keep.better = keep["better"].as_string() == "lower" ? Better::kLower : Better::kHigher;
   STOKER_TRY(read_parts(*root, reader, manifest));
