@@ -121,7 +121,7 @@ class Store {
     Keep keep;
     FileSystem* files = nullptr;   // null: the real one
     const Clock* clock = nullptr;  // null: the real one
-    unsigned threads = 0;          // that copy and verify; 0: the CPUs one may use
+    int threads = 0;               // that copy and verify; 0: the CPUs one may use
     Notice notice;                 // a lock taken over, a damaged checkpoint moved aside
   };
 

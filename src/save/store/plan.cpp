@@ -18,7 +18,7 @@ constexpr std::string_view kReservedName = "__metadata__";  // safetensors' own
 // Per tensor what an earlier part holds of it, or null.
 using Unchanged = std::vector<const History::Known*>;
 
-Unchanged find_unchanged(std::span<const TensorView> tensors, const History& history, unsigned threads) {
+Unchanged find_unchanged(std::span<const TensorView> tensors, const History& history, int threads) {
   Unchanged found(tensors.size(), nullptr);
   if (history.empty()) return found;
   parallel_for(tensors.size(), threads, [&](std::size_t i) {
@@ -110,8 +110,7 @@ Status check_input(std::span<const TensorView> tensors) {
   return {};
 }
 
-Plan make_plan(std::span<const TensorView> tensors, const History& history, const std::string& new_part,
-               unsigned threads) {
+Plan make_plan(std::span<const TensorView> tensors, const History& history, const std::string& new_part, int threads) {
   Unchanged unchanged = find_unchanged(tensors, history, threads);
   drop_thin_parts(unchanged);
   Plan plan;

@@ -61,7 +61,6 @@ struct Plan {
 Status check_input(std::span<const TensorView> tensors);
 
 // Hashes candidates in place with `threads` threads. `tensors` have passed check_input().
-Plan make_plan(std::span<const TensorView> tensors, const History& history, const std::string& new_part,
-               unsigned threads);
+Plan make_plan(std::span<const TensorView> tensors, const History& history, const std::string& new_part, int threads);
 
 }  // namespace stoker::save

@@ -138,7 +138,7 @@ class FirstError {
 }  // namespace
 
 Result<std::vector<LoadedTensor>> read_tensors(FileSystem& files, const std::filesystem::path& checkpoint,
-                                               const Manifest& manifest, unsigned threads) {
+                                               const Manifest& manifest, int threads) {
   const auto parts = open_parts(files, checkpoint, manifest);
   if (!parts) return parts.error();
   std::vector<LoadedTensor> loaded(manifest.tensors.size());
@@ -156,7 +156,7 @@ Result<std::vector<LoadedTensor>> read_tensors(FileSystem& files, const std::fil
 }
 
 Status check_tensors(FileSystem& files, const std::filesystem::path& checkpoint, const Manifest& manifest,
-                     unsigned threads) {
+                     int threads) {
   const auto parts = open_parts(files, checkpoint, manifest);
   if (!parts) return parts.error();
   FirstError first;

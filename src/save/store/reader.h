@@ -14,10 +14,9 @@ namespace stoker::save {
 // Memory is taken only after the file is seen to hold that much.
 // Errors: kCorrupt naming tensor, file, offset, stored and computed hash; kIo.
 Result<std::vector<LoadedTensor>> read_tensors(FileSystem& files, const std::filesystem::path& checkpoint,
-                                               const Manifest& manifest, unsigned threads);
+                                               const Manifest& manifest, int threads);
 
 // The same checks, through a small buffer.
-Status check_tensors(FileSystem& files, const std::filesystem::path& checkpoint, const Manifest& manifest,
-                     unsigned threads);
+Status check_tensors(FileSystem& files, const std::filesystem::path& checkpoint, const Manifest& manifest, int threads);
 
 }  // namespace stoker::save

@@ -1,6 +1,5 @@
 #include "save/store/staging.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -19,14 +18,7 @@ constexpr std::size_t kCopyPiece = std::size_t{2} << 20;
 
 }  // namespace
 
-unsigned usable_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-}
-
-void parallel_for(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work) {
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
   const auto run = [&] {
     for (std::size_t i = next++; i < count; i = next++) work(i);
@@ -42,7 +34,7 @@ void parallel_for(std::size_t count, unsigned threads, const std::function<void(
   run();
 }
 
-void copy_all(std::span<const Copy> copies, unsigned threads) {
+void copy_all(std::span<const Copy> copies, int threads) {
   std::vector<Copy> pieces;
   std::size_t total = 0;
   for (const Copy& copy : copies) {
@@ -51,7 +43,7 @@ void copy_all(std::span<const Copy> copies, unsigned threads) {
     total += copy.size;
   }
   // A thread costs about as much as copying half a megabyte.
-  const auto worth = static_cast<unsigned>(std::min<std::size_t>(threads, 1 + total / kCopyPiece));
+  const auto worth = static_cast<int>(std::min<std::size_t>(threads, 1 + total / kCopyPiece));
   parallel_for(pieces.size(), worth, [&](std::size_t i) { std::memcpy(pieces[i].to, pieces[i].from, pieces[i].size); });
 }
 
@@ -63,7 +55,7 @@ void StagingBuffer::release() {
   capacity_ = 0;
 }
 
-Status StagingBuffer::reserve(std::size_t size, unsigned threads) {
+Status StagingBuffer::reserve(std::size_t size, int threads) {
   if (size <= capacity_) return {};
   release();
   const std::size_t rounded = (size + kCopyPiece - 1) / kCopyPiece * kCopyPiece;

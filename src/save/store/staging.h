@@ -12,11 +12,8 @@
 
 namespace stoker::save {
 
-// CPUs that this thread may run on.
-unsigned usable_threads();
-
 // Runs `work(i)` for every i below `count` on up to `threads` threads, the calling one among them.
-void parallel_for(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work);
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
 
 struct Copy {
   std::byte* to = nullptr;
@@ -25,7 +22,7 @@ struct Copy {
 };
 
 // All of `copies`, in pieces so that one big tensor does not keep one thread busy and the others idle.
-void copy_all(std::span<const Copy> copies, unsigned threads);
+void copy_all(std::span<const Copy> copies, int threads);
 
 // Page-aligned anonymous memory that grows and never shrinks.
 class StagingBuffer {
@@ -36,7 +33,7 @@ class StagingBuffer {
   StagingBuffer& operator=(const StagingBuffer&) = delete;
 
   // At least `size` bytes, all of them touched; what was inside is gone when it had to grow. Errors: kNoSpace (memory).
-  Status reserve(std::size_t size, unsigned threads);
+  Status reserve(std::size_t size, int threads);
   std::byte* data() const { return data_; }
 
  private:

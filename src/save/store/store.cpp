@@ -21,6 +21,7 @@
 #include "stoker/base/text.h"
 #include "stoker/base/threads.h"
 #include "stoker/base/units.h"
+#include "stoker/machine/machine.h"
 
 namespace stoker::save {
 namespace {
@@ -54,7 +55,7 @@ struct Store::State {
         options(std::move(given)),
         files(options.files != nullptr ? *options.files : FileSystem::real()),
         clock(options.clock != nullptr ? *options.clock : Clock::real()),
-        threads(options.threads != 0 ? options.threads : usable_threads()),
+        threads(options.threads != 0 ? options.threads : machine::cpu_facts().usable),
         keep(options.keep) {}
 
   ~State() {
@@ -88,7 +89,7 @@ struct Store::State {
   const Options options;
   FileSystem& files;
   const Clock& clock;
-  const unsigned threads;
+  const int threads;
   const int pid = ::getpid();
 
   Mutex saving;  // one save(), wait() or close() at a time
