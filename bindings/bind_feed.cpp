@@ -29,30 +29,6 @@ std::string bytes_of(nb::handle path) {
 // --- transforms and options, which arrive as plain dicts ---
 
 int int_of(const Json& value) { return static_cast<int>(value.as_int()); }
-std::array<double, 2> pair_of(const Json& value) {
-  const auto& items = value.items();
-  if (items.size() != 2) return {0, 0};
-  return {items[0].as_double(), items[1].as_double()};
-}
-
-feed::Interpolation interpolation_of(const Json& value) {
-  if (value.as_string() == "nearest") return feed::Interpolation::kNearest;
-  if (value.as_string() == "bicubic") return feed::Interpolation::kBicubic;
-  return feed::Interpolation::kBilinear;
-}
-
-feed::TransformStep step_of(const Json& step) {
-  const std::string& kind = step["kind"].as_string();
-  const int height = int_of(step["height"]);
-  const int width = int_of(step["width"]);
-  if (kind == "RandomResizedCrop")
-    return feed::RandomResizedCrop{height, width, pair_of(step["scale"]), pair_of(step["ratio"]),
-                                   interpolation_of(step["interpolation"])};
-  if (kind == "Resize") return feed::Resize{height, width, interpolation_of(step["interpolation"])};
-  if (kind == "CenterCrop") return feed::CenterCrop{height, width};
-  if (kind == "RandomHorizontalFlip") return feed::RandomHorizontalFlip{step["p"].as_double()};
-  throw ErrorException{{ErrorCode::kUnsupported, "unknown transform '" + kind + "'"}};
-}
 
 feed::PixelOptions pixels_of(const Json& options) {
   feed::PixelOptions pixels;
@@ -69,10 +45,8 @@ feed::PixelOptions pixels_of(const Json& options) {
 }
 
 feed::LoaderOptions options_of(const Json& options) {
-  std::vector<feed::TransformStep> steps;
-  for (const Json& step : options["transform"].items()) steps.push_back(step_of(step));
   feed::LoaderOptions made;
-  made.transform = unwrap(feed::TransformPlan::compile(std::move(steps)));
+  made.transform = unwrap(feed::TransformPlan::compile(unwrap(feed::transform_steps(options["transform"]))));
   made.pixels = pixels_of(options);
   made.decoder.exif = options["exif"].as_string() == "apply" ? feed::ExifPolicy::kApply : feed::ExifPolicy::kIgnore;
   made.decoder.arithmetic =

@@ -1,7 +1,6 @@
 #include "loader_rate.h"
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <random>
@@ -12,6 +11,8 @@
 #include "stoker/base/files.h"
 #include "stoker/base/text.h"
 #include "stoker/feed/image.h"
+#include "stoker/feed/transform.h"
+#include "stoker/watch/verdict.h"
 
 namespace stoker::cli {
 namespace {
@@ -26,15 +27,6 @@ double thread_cpu_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
-
-// The training set: the largest of the recorded loaders.
-const Json* largest_loader(const Json& run) {
-  const Json* chosen = nullptr;
-  for (const Json& one : run["loaders"].items()) {
-    if (chosen == nullptr || one["samples"].as_double() > (*chosen)["samples"].as_double()) chosen = &one;
-  }
-  return chosen;
 }
 
 // Files of the class folders under `root`, in an order that mixes the classes.
@@ -59,62 +51,18 @@ std::vector<std::filesystem::path> sample_files(const std::filesystem::path& roo
   return files;
 }
 
-// The number that follows `key` in a transform's repr, "size=(224, 224)" or "size=[256]".
-int size_after(const std::string& repr, const std::string& transform) {
-  std::size_t at = repr.find(transform);
-  if (at == std::string::npos) return 0;
-  at = repr.find("size=", at);
-  at = at == std::string::npos ? at : repr.find_first_of("0123456789", at);
-  return at == std::string::npos ? 0 : std::clamp(std::atoi(repr.c_str() + at), 0, 8192);
+// False for a size that the loader refuses too. Without a fixed size the buffer grows to the picture's.
+bool make_room(const feed::Geometry& g, std::vector<float>& out) {
+  if (static_cast<std::uint64_t>(g.width) * static_cast<std::uint64_t>(g.height) > feed::kMaxPixels) return false;
+  const auto values = static_cast<std::size_t>(g.window.width) * static_cast<std::size_t>(g.window.height) * 3;
+  if (out.size() < values) out.resize(values);
+  return true;
 }
 
-// What the recorded transforms do to a picture's geometry; near enough for its cost.
-class Crops {
- public:
-  explicit Crops(const std::string& repr)
-      : random_crop_(size_after(repr, "RandomResizedCrop(")), resize_(size_after(repr, " Resize(")) {
-    side_ = std::max(random_crop_, size_after(repr, "CenterCrop("));
-    if (side_ == 0) side_ = resize_ > 0 ? resize_ : 224;
-  }
-
-  int side() const { return side_; }
-
-  feed::Geometry of(const feed::ImageInfo& info) { return random_crop_ > 0 ? random_crop(info) : whole(info); }
-
- private:
-  feed::Geometry random_crop(const feed::ImageInfo& info) {
-    const double area = std::uniform_real_distribution(0.08, 1.0)(random_) * info.width * info.height;
-    const double ratio = std::exp(std::uniform_real_distribution(std::log(0.75), std::log(4.0 / 3))(random_));
-    const int width = std::clamp(static_cast<int>(std::lround(std::sqrt(area * ratio))), 1, info.width);
-    const int height = std::clamp(static_cast<int>(std::lround(std::sqrt(area / ratio))), 1, info.height);
-    feed::Geometry g;
-    g.crop = {std::uniform_int_distribution(0, info.width - width)(random_),
-              std::uniform_int_distribution(0, info.height - height)(random_), width, height};
-    g.width = g.height = side_;
-    g.window = {0, 0, side_, side_};
-    g.mirror = random_() % 2 == 0;
-    return g;
-  }
-  feed::Geometry whole(const feed::ImageInfo& info) const {
-    const double scale = static_cast<double>(std::max(resize_, side_)) / std::min(info.width, info.height);
-    feed::Geometry g;
-    g.crop = {0, 0, info.width, info.height};
-    g.width = std::max(side_, static_cast<int>(info.width * scale));
-    g.height = std::max(side_, static_cast<int>(info.height * scale));
-    g.window = {(g.width - side_) / 2, (g.height - side_) / 2, side_, side_};
-    return g;
-  }
-
-  int random_crop_;
-  int resize_;
-  int side_ = 224;
-  std::mt19937 random_{0};
-};
-
-Signal<double> rate_of(const std::vector<std::filesystem::path>& files, Crops crops) {
+Signal<double> rate_of(const std::vector<std::filesystem::path>& files, const feed::TransformPlan& plan) {
   feed::ImageDecoder decoder;
-  feed::PixelOptions pixels;
-  std::vector<float> out(static_cast<std::size_t>(crops.side()) * static_cast<std::size_t>(crops.side()) * 3);
+  const feed::PixelOptions pixels;
+  std::vector<float> out;
   std::size_t images = 0;
   std::string first_error = "no file could be read";
   double start = thread_cpu_seconds();
@@ -124,8 +72,13 @@ Signal<double> rate_of(const std::vector<std::filesystem::path>& files, Crops cr
     const auto bytes = FileSystem::real().read(file, kLargestFile);
     if (!bytes) continue;
     const auto info = decoder.open(std::as_bytes(std::span(bytes->data(), bytes->size())));
-    const Status done = info ? decoder.render(crops.of(*info), pixels, out.data()) : info.status();
-    if (!done) {
+    if (!info) {
+      first_error = info.error().message;
+      continue;
+    }
+    const feed::Geometry geometry = plan.draw_at(info->width, info->height, 0, 0, i).geometry;
+    if (!make_room(geometry, out)) continue;
+    if (const Status done = decoder.render(geometry, pixels, out.data()); !done) {
       first_error = done.error().message;
       continue;
     }
@@ -140,15 +93,20 @@ Signal<double> rate_of(const std::vector<std::filesystem::path>& files, Crops cr
 }  // namespace
 
 Signal<double> measure_loader_rate(const Json& run) {
-  const Json* loader = largest_loader(run);
+  const Json* loader = watch::training_loader(run);
   if (loader == nullptr) return Signal<double>::unavailable("the script's loaders were not recorded");
+  const Json& recipe = (*loader)["recipe"];
   const std::string& root = (*loader)["root"].as_string();
-  if (root.empty() || (*loader)["kind"].as_string() != "ImageFolder")
-    return Signal<double>::unavailable("the dataset is no class folder of images");
+  if (!recipe.is_array() || root.empty())
+    return Signal<double>::unavailable("what its transforms ask for was not recorded");
+  auto steps = feed::transform_steps(recipe);
+  if (!steps) return Signal<double>::unavailable(steps.error().message);
+  const auto plan = feed::TransformPlan::compile(std::move(*steps));
+  if (!plan) return Signal<double>::unavailable(plan.error().message);
   const auto path = std::filesystem::path(run["cwd"].as_string()) / root;
   const auto files = sample_files(path);
   if (files.empty()) return Signal<double>::unavailable("no image under " + printable(path.native()));
-  return rate_of(files, Crops((*loader)["transforms"].as_string()));
+  return rate_of(files, *plan);
 }
 
 }  // namespace stoker::cli

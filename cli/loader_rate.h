@@ -7,9 +7,9 @@
 
 namespace stoker::cli {
 
-// Images per CPU-second of one thread, on a sample of the training set that run.json names, with crops of the size and
-// kind that its transforms ask for. At most about a second and a half of CPU time.
-// Unavailable: the loaders were not recorded, the dataset is no class folder, or too few of its files can be read.
+// Images per CPU-second of one thread, on a sample of the training set that run.json names, through the very transforms
+// that accelerate would give its loader ("recipe"). At most about a second and a half of CPU time.
+// Unavailable: the loaders were not recorded, accelerate does not take the loader, or too few of its files can be read.
 Signal<double> measure_loader_rate(const Json& run);
 
 }  // namespace stoker::cli

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import json
 import os
 import pickle
 import subprocess
@@ -12,14 +13,16 @@ import textwrap
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from leaf_folder import make_folder
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from stoker.hooks import on_import, pure_ring, sites, torch_hooks  # noqa: E402
+from stoker.hooks import loader_facts, on_import, pure_ring, report, sites, torch_hooks  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
 
 
 class Keeper:
@@ -303,6 +306,69 @@ def test_ring_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ring").write_bytes(b"STKRING9" + bytes(5000))
     with pytest.raises(ValueError, match="not an event ring"):
         pure_ring.PureRing(str(tmp_path / "ring"))
+
+
+def facts_of(loader: object, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the hooks write about a loader."""
+    written: list[dict[str, Any]] = []
+    monkeypatch.setattr(report, "add_loader", written.append)
+    loader_facts.note(loader)
+    loader_facts.note(loader)
+    (facts,) = written  # once a loader
+    json.dumps(facts)
+    return facts
+
+
+def test_loader_facts_have_the_recipe_that_accelerate_would_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    v2 = pytest.importorskip("torchvision.transforms.v2")
+    from torchvision.datasets import ImageFolder
+
+    end = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+    data = ImageFolder(str(make_folder(tmp_path)), v2.Compose([v2.RandomResizedCrop(32, (0.5, 1)), *end]))
+    facts = facts_of(DataLoader(Subset(data, range(9))), monkeypatch)
+    assert facts["accelerable"] is True
+    assert facts["root"] == str(tmp_path)
+    assert facts["samples"] == 9
+    (step,) = facts["recipe"]
+    assert (step["kind"], step["width"], step["scale"]) == ("RandomResizedCrop", 32, [0.5, 1.0])
+
+    data.transform = v2.Compose([v2.Grayscale(3), *end])
+    facts = facts_of(DataLoader(data), monkeypatch)
+    assert facts["accelerable"] is False
+    assert "Grayscale" in facts["why"]
+    assert "recipe" not in facts
+
+    # accelerate reads the single steps, but the core has no such order
+    data.transform = v2.Compose([v2.CenterCrop(16), v2.Resize(32), *end])
+    facts = facts_of(DataLoader(data), monkeypatch)
+    assert facts["accelerable"] is False
+    assert facts["why"].startswith("this transform: ")
+
+
+def test_loader_facts_neither_load_torchvision_nor_raise(tmp_path: Path) -> None:
+    code = """
+        import sys
+        from torch.utils.data import DataLoader
+        from stoker.hooks import loader_facts, report
+        report.add_loader = lambda facts: print(facts["accelerable"], facts["why"])
+        loader_facts.note(DataLoader([1, 2, 3]))
+        sys.modules["stoker._torchvision"] = None
+        loader_facts.note(DataLoader([1, 2, 3]))
+        print("torchvision" in sys.modules)
+    """
+    out = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, "STOKER_RUN": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert out.returncode == 0, out.stderr
+    refused, not_asked, loaded = out.stdout.splitlines()
+    assert refused == "False the dataset builtins.list"
+    assert not_asked.startswith("None stoker.accelerate cannot be loaded here")
+    assert loaded == "False"
 
 
 def test_forked_child_is_silent(tmp_path: Path) -> None:

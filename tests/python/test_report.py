@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Cli
+from leaf_folder import make_folder
 
 RUN = ROOT / "tests/data/runs/leaves"
 
@@ -26,6 +27,22 @@ def test_report_says_what_binds_and_the_fix(cli: Cli, run: Path) -> None:
     assert "together            100.0 %" in done.stdout
     one_line = " ".join(done.stdout.split())
     assert "an estimate: its rate was not measured (no image under /home/user/leaf/small/train)" in one_line
+
+
+def test_the_rate_is_measured_with_the_recorded_recipe(cli: Cli, run: Path, tmp_path: Path) -> None:
+    make_folder(tmp_path / "small/train", images=20)
+    facts = json.loads((run / "run.json").read_text())
+    facts["cwd"] = str(tmp_path)
+    (run / "run.json").write_text(json.dumps(facts))
+    assert "Stoker's loader, measured on this run's files" in " ".join(cli("report", run).stdout.split())
+
+
+def test_a_recipe_that_cannot_be_is_no_rate(cli: Cli, run: Path) -> None:
+    facts = json.loads((run / "run.json").read_text())
+    facts["loaders"][0]["recipe"] = [{"kind": "Resize", "height": 10**6, "width": 0}]
+    (run / "run.json").write_text(json.dumps(facts))
+    out = " ".join(cli("report", run).stdout.split())
+    assert "an estimate: its rate was not measured (Resize: a side of 1000000 pixels is outside" in out
 
 
 def test_the_verdict_is_written_once_and_stays(cli: Cli, run: Path) -> None:

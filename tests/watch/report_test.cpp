@@ -27,7 +27,7 @@ VerdictInputs measured_rate() {
   VerdictInputs inputs;
   inputs.stoker_images_per_cpu_second = 4000.0;
   inputs.num_workers = 2;
-  inputs.dataset = "ImageFolder";
+  inputs.accelerable = true;
   inputs.torch_threads = 2;
   return inputs;
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/run_builder.h"
 #include "watch/verdict/step_model.h"
 
@@ -24,7 +26,7 @@ VerdictInputs image_folder(double rate = 4000) {
   VerdictInputs inputs;
   inputs.stoker_images_per_cpu_second = rate;
   inputs.num_workers = 2;
-  inputs.dataset = "ImageFolder";
+  inputs.accelerable = true;
   inputs.torch_threads = 2;
   return inputs;
 }
@@ -39,12 +41,46 @@ TEST(Verdict, LongWaitsAreDataBoundAndAcceleratingIsTheFix) {
   EXPECT_GE((*verdict.first().gain).high, (*verdict.first().gain).points + 5);
 }
 
-TEST(Verdict, AnUnknownDatasetIsNotPromisedAccelerate) {
+bool has_line(const Finding& finding, std::string_view part) {
+  return std::any_of(finding.evidence.begin(), finding.evidence.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+// What accelerate refuses is not promised, and the part that it does not know is named.
+TEST(Verdict, ALoaderThatAccelerateRefusesIsNotPromisedIt) {
   VerdictInputs inputs = image_folder();
-  inputs.dataset = "MyDataset";
+  inputs.accelerable = false;
+  inputs.not_known = "the transform torchvision.transforms.v2._color.ColorJitter";
   const Verdict verdict = verdict_of(waiting(), inputs);
   EXPECT_EQ(verdict.first().cause, Cause::kDataBound);
   EXPECT_TRUE(verdict.first().fix_line.starts_with("DataLoader(..., num_workers="));
+  EXPECT_NE(verdict.first().fix.find("does not know the transform torchvision"), std::string::npos);
+}
+
+TEST(Verdict, ALoaderThatWasNotAskedAboutIsSaidToBeUnknownAndEstimated) {
+  VerdictInputs inputs = image_folder();
+  inputs.accelerable = Signal<bool>::unavailable("it was not recorded");
+  const Verdict verdict = verdict_of(waiting(), inputs);
+  EXPECT_EQ(verdict.first().fix_line, "loader = stoker.accelerate(loader)");
+  EXPECT_EQ(verdict.first().confidence, Confidence::kMedium);
+  EXPECT_TRUE(has_line(verdict.first(), "is unknown (it was not recorded); the gain is an estimate"));
+  EXPECT_FALSE(has_line(verdict_of(waiting(), image_folder()).first(), "unknown"));
+}
+
+TEST(VerdictInputs, TheLargestLoaderIsTheTrainingLoader) {
+  Json loaders = Json::array();
+  loaders.push(Json::object({{"samples", 10}, {"accelerable", true}, {"recipe", Json::array()}}));
+  loaders.push(Json::object({{"samples", 90}, {"accelerable", false}, {"why", "the collate_fn f"}}));
+  const VerdictInputs inputs = inputs_from(RunBuilder().set("loaders", loaders).build());
+  ASSERT_TRUE(inputs.accelerable);
+  EXPECT_FALSE(*inputs.accelerable);
+  EXPECT_EQ(inputs.not_known, "the collate_fn f");
+}
+
+TEST(VerdictInputs, WithoutTheHooksAnswerItIsUnknownWhatAccelerateDoes) {
+  Json loaders = Json::array();
+  loaders.push(Json::object({{"samples", 90}, {"kind", "ImageFolder"}}));
+  EXPECT_EQ(inputs_from(RunBuilder().set("loaders", loaders).build()).accelerable.why, "it was not recorded");
 }
 
 TEST(Verdict, AWaitThatStokersLoaderCannotShortenHasNoPrediction) {

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "stoker/base/json.h"
 #include "stoker/base/status.h"
 #include "stoker/feed/image.h"
 
@@ -46,6 +47,10 @@ using TransformStep = std::variant<RandomResizedCrop, Resize, CenterCrop, Random
 struct SamplePlan {
   Geometry geometry;
 };
+
+// Steps as the Python package writes them: a list of {"kind": "Resize", "height": …, "width": …, "interpolation": …}.
+// Sizes and ranges are TransformPlan's to check. Errors: kUnsupported (a kind that is none of the above).
+Result<std::vector<TransformStep>> transform_steps(const Json& list);
 
 // Threads: const, may be shared.
 class TransformPlan {

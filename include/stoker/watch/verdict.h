@@ -52,11 +52,16 @@ struct VerdictInputs {
   // Measured on this machine with the run's own files, one thread. Without it a documented ratio is used and said.
   Signal<double> stoker_images_per_cpu_second = Signal<double>::unavailable("not measured");
   Signal<int> num_workers = Signal<int>::unavailable("the loader's arguments were not recorded");
-  std::string dataset;       // of the training loader: "ImageFolder", …; "" when not recorded
+  // Whether stoker.accelerate takes the training loader, as the hooks found while the script ran.
+  Signal<bool> accelerable = Signal<bool>::unavailable("the script's loaders were not recorded");
+  std::string not_known;     // where it does not: the part of the loader that it does not know
   bool accelerated = false;  // the training loader is Stoker's already
   bool gpu = false;          // the trainee computes on a GPU
   int torch_threads = 0;     // 0: not recorded
 };
+// The facts of the training loader in run.json: the largest of the recorded ones, as none is marked. Null: none is
+// there.
+const Json* training_loader(const Json& run);
 // Reads what run.json and the trace say; the measured rate is the caller's to add.
 VerdictInputs inputs_from(const RunData& data);
 

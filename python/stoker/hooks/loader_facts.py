@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import weakref
 from typing import Any
@@ -10,6 +11,7 @@ from . import hook_file
 
 _MOST_LOADERS = 8
 _LONGEST_REPR = 2000
+_MOST_FILES = 10_000  # whose names are looked at: a million would cost a second
 
 _seen: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -28,17 +30,53 @@ def note(loader: Any) -> None:
 
 def _facts(loader: Any) -> dict[str, object]:
     dataset = getattr(loader, "dataset", None)
-    transform = getattr(dataset, "transform", None)
+    inner = _inside_subsets(dataset)
+    transform = getattr(inner, "transform", None)
     return {
         "loader": type(loader).__name__,
         "kind": _kind(dataset if dataset is not None else loader),
-        "root": _text(getattr(dataset, "root", None)),
+        "root": _text(getattr(inner, "root", None)),
         "samples": _length(dataset if dataset is not None else loader),
         "batch_size": getattr(loader, "batch_size", None),
         "num_workers": getattr(loader, "num_workers", None),
         "persistent_workers": getattr(loader, "persistent_workers", None),
         "transforms": _text(transform)[:_LONGEST_REPR] if transform is not None else None,
+        **_acceleration(loader),
     }
+
+
+def _acceleration(loader: Any) -> dict[str, object]:
+    """Whether ``stoker.accelerate`` would take ``loader``; nothing is said where that cannot be asked."""
+    if type(loader).__module__.split(".")[0] == "stoker":
+        return {}
+    try:
+        reader = importlib.import_module("stoker._torchvision")
+        transforms = importlib.import_module("stoker.transforms")
+        native = importlib.import_module("stoker._native")
+    except ImportError as error:  # hooks go without the extension, accelerate does not
+        return {"accelerable": None, "why": f"stoker.accelerate cannot be loaded here: {error}"}
+    try:
+        pipeline = reader.read_loader(loader, most_files=_MOST_FILES).pipeline
+        recipe = [dict(step) for step in transforms.compile_recipe(pipeline.transforms).steps]
+        native._draw_geometry({"transform": recipe}, 0, 0, 0, 640, 480)  # the core judges their order
+    except reader.Unknown as why:
+        return {"accelerable": False, "why": _first_line(why)}
+    except native.Error as error:
+        return {"accelerable": False, "why": f"this transform: {_first_line(error)}"}
+    except Exception as error:
+        return {"accelerable": None, "why": f"it could not be asked: {type(error).__name__}: {error}"}
+    return {"accelerable": True, "recipe": recipe}
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:_LONGEST_REPR]
+
+
+def _inside_subsets(dataset: Any) -> Any:
+    subset = sys.modules["torch"].utils.data.Subset
+    while type(dataset) is subset:
+        dataset = dataset.dataset
+    return dataset
 
 
 def _kind(dataset: Any) -> str:

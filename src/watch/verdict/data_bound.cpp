@@ -131,9 +131,8 @@ std::string rate_line(const Case& run, const StepFacts& f, const NewLoader& load
   return line;
 }
 
-bool can_accelerate(const VerdictInputs& in) {
-  return !in.accelerated && (in.dataset.empty() || in.dataset == "ImageFolder" || in.dataset == "DatasetFolder");
-}
+// Where it is not known whether accelerate takes the loader, the fix is to try, and says so.
+bool may_accelerate(const VerdictInputs& in) { return !in.accelerated && (!in.accelerable || *in.accelerable); }
 
 void choose_fix(const Case& run, const StepFacts& f, Finding& finding) {
   if (run.inputs.accelerated) {
@@ -143,7 +142,7 @@ void choose_fix(const Case& run, const StepFacts& f, Finding& finding) {
     finding.gain = Signal<Gain>::unavailable("needs a run with the smaller files");
     return;
   }
-  const bool accelerate = can_accelerate(run.inputs);
+  const bool accelerate = may_accelerate(run.inputs);
   const NewLoader loader = accelerate ? stoker_loader(run, f) : more_workers(f);
   const StepPrediction p = predict_step(f, loader);
   finding.gain = gain_of(f, p);
@@ -156,11 +155,17 @@ void choose_fix(const Case& run, const StepFacts& f, Finding& finding) {
     finding.fix = "Load the batches with Stoker's threads in place of the DataLoader's workers";
     finding.fix_line = "loader = stoker.accelerate(loader)";
     finding.evidence.push_back(rate_line(run, f, loader));
+    if (!run.inputs.accelerable) {
+      finding.evidence.push_back(
+          fmt::format("whether stoker.accelerate takes this loader is unknown ({}); the gain is an estimate that holds "
+                      "if it does",
+                      run.inputs.accelerable.why));
+    }
   } else {
     finding.fix = fmt::format(
-        "Give the loader a worker a core and keep them over the epochs ({} is not a dataset that "
-        "stoker.accelerate knows)",
-        run.inputs.dataset);
+        "Give the loader a worker a core and keep them over the epochs (stoker.accelerate would leave it as it is: it "
+        "does not know {})",
+        run.inputs.not_known);
     finding.fix_line = fmt::format("DataLoader(..., num_workers={:.0f}, persistent_workers=True)", f.cores);
   }
 }
@@ -179,7 +184,8 @@ std::optional<Finding> data_bound(const Case& run) {
   if (wait < kWaitShare && !worth) return std::nullopt;
   if (is_starved(f)) finding.confidence = Confidence::kLow;
   if (!f.cpu_known) finding.confidence = std::min(finding.confidence, Confidence::kMedium);
-  if (!run.inputs.stoker_images_per_cpu_second && can_accelerate(run.inputs)) {
+  const bool estimate = !run.inputs.stoker_images_per_cpu_second || !run.inputs.accelerable;
+  if (estimate && may_accelerate(run.inputs)) {
     finding.confidence = std::min(finding.confidence, Confidence::kMedium);
   }
   finding.says = wait >= kWaitShare ? fmt::format("The training waits for data {} of its loop", percent(wait))

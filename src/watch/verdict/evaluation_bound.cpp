@@ -30,7 +30,8 @@ std::optional<Finding> evaluation_bound(const Case& run) {
   finding.evidence.push_back(fmt::format("{} of it is waiting for data", percent(waiting)));
   finding.confidence = m.epochs.size() >= 2 ? Confidence::kHigh : Confidence::kMedium;
   finding.gain_of = "training time";
-  if (waiting >= kWaitingEvaluation && !run.inputs.accelerated) {
+  const bool refused = run.inputs.accelerable && !*run.inputs.accelerable;  // likely for this loader too
+  if (waiting >= kWaitingEvaluation && !run.inputs.accelerated && !refused) {
     finding.fix = "Load the evaluation's batches with Stoker's threads";
     finding.fix_line = "val_loader = stoker.accelerate(val_loader)";
     const double points = 100 * share * waiting;

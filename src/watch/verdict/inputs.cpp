@@ -5,15 +5,6 @@
 namespace stoker::watch {
 namespace {
 
-// The loader that gave most of the training's samples is not marked as such; the largest one is it.
-const Json* training_loader(const Json& loaders) {
-  const Json* chosen = nullptr;
-  for (const Json& one : loaders.items()) {
-    if (chosen == nullptr || one["samples"].as_double() > (*chosen)["samples"].as_double()) chosen = &one;
-  }
-  return chosen;
-}
-
 bool gpu_was_busy(const RunData& data) {
   for (const Counter& counter : data.counters) {
     if (!counter.name.starts_with("gpu.") || !counter.name.ends_with(".busy")) continue;
@@ -23,15 +14,30 @@ bool gpu_was_busy(const RunData& data) {
   return false;
 }
 
+Signal<bool> accelerable(const Json& loader) {
+  if (loader["accelerable"].is_bool()) return loader["accelerable"].as_bool();
+  const std::string& why = loader["why"].as_string();
+  return Signal<bool>::unavailable(why.empty() ? "it was not recorded" : why);
+}
+
 }  // namespace
+
+const Json* training_loader(const Json& run) {
+  const Json* chosen = nullptr;
+  for (const Json& one : run["loaders"].items()) {
+    if (chosen == nullptr || one["samples"].as_double() > (*chosen)["samples"].as_double()) chosen = &one;
+  }
+  return chosen;
+}
 
 VerdictInputs inputs_from(const RunData& data) {
   VerdictInputs inputs;
   inputs.gpu = gpu_was_busy(data);
   inputs.torch_threads = static_cast<int>(data.run["python"]["torch_threads"].as_int());
   inputs.accelerated = data.run["accelerate"]["applied"].as_bool();
-  if (const Json* loader = training_loader(data.run["loaders"])) {
-    inputs.dataset = (*loader)["kind"].as_string();
+  if (const Json* loader = training_loader(data.run)) {
+    inputs.accelerable = accelerable(*loader);
+    if (inputs.accelerable && !*inputs.accelerable) inputs.not_known = (*loader)["why"].as_string();
     if ((*loader)["num_workers"].is_int()) inputs.num_workers = static_cast<int>((*loader)["num_workers"].as_int());
     const std::string& kind = (*loader)["loader"].as_string();
     inputs.accelerated = inputs.accelerated || kind == "AcceleratedLoader" || kind == "ImageLoader";
