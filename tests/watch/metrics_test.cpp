@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "support/run_builder.h"
@@ -114,6 +115,19 @@ TEST(Metrics, EvaluationTakesAllButCheckpoints) {
   ASSERT_EQ(m.steps.size(), 2U);
   EXPECT_NEAR(m.steps[1].seconds(), 0.030, 1e-9);  // what lies between is no part of the step
   EXPECT_FALSE(m.steps[1].steady());
+}
+
+bool lists_copy(const Json& phases) {
+  return std::any_of(phases.items().begin(), phases.items().end(),
+                     [](const Json& one) { return one["name"].as_string() == "copy"; });
+}
+
+// No hook reports copies, so their absence is no measured zero.
+TEST(Metrics, CopiesAreListedOnlyWhereTheyWereSeen) {
+  const Json without = to_json(measure(small_run().build()));
+  EXPECT_FALSE(lists_copy(without["phases"]));
+  EXPECT_FALSE(without["epochs"].items().at(0)["phase_seconds"].has("copy"));
+  EXPECT_TRUE(lists_copy(to_json(measure(small_run().span("copy", 1142, 1150).build()))["phases"]));
 }
 
 TEST(Metrics, HundredMegabytesInTwoSecondsAreFiftyASecond) {

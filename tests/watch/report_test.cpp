@@ -83,6 +83,20 @@ unavailable: gpu (no NVIDIA driver); memory.used (the recorder took no sample of
 )");
 }
 
+// Copies are not hooked; on a CPU nobody misses them, on a GPU the report says that it does not have them.
+TEST(Report, OnAGpuTheCopiesAreUnavailable) {
+  const auto copies = [](const Json& report) {
+    for (const Json& one : report["signals"].items()) {
+      if (one["name"].as_string() == "copies") return one["why"].as_string();
+    }
+    return std::string("not listed");
+  };
+  RunBuilder on_gpu = recorded(kWaiting);
+  on_gpu.level("gpu.0.busy", 0, 9000, 0.7);
+  EXPECT_EQ(copies(report_of(on_gpu)), "not hooked: their time lies in other phases");
+  EXPECT_EQ(copies(report_of(recorded(kWaiting))), "not listed");
+}
+
 TEST(Report, SharesShownSumToAHundred) {
   for (int i = 1; i < 40; ++i) {
     const Json report = report_of(recorded({.wait_ms = 0.37 * i, .forward_ms = 1.3 * i, .other_ms = 7.0 / i}));

@@ -121,6 +121,17 @@ TEST(Verdict, TimeBetweenTheCallsIsHostBound) {
   EXPECT_EQ(verdict.first().cause, Cause::kHostBound);
 }
 
+// No hook reports copies: a figure of them would be made up.
+TEST(Verdict, CopiesThatWereNotSeenAreNotCalledZero) {
+  const Verdict compute = verdict_of({.wait_ms = 1, .forward_ms = 40, .backward_ms = 60}, image_folder());
+  EXPECT_FALSE(has_line(compute.first(), "copies"));
+  VerdictInputs on_gpu = image_folder();
+  on_gpu.gpu = true;
+  const LoopShape between = {.wait_ms = 1, .other_ms = 60};
+  EXPECT_TRUE(has_line(verdict_of(between, on_gpu).first(), "copies to the GPU are not hooked and may be in it"));
+  EXPECT_FALSE(has_line(verdict_of(between, image_folder()).first(), "copies"));
+}
+
 TEST(Verdict, AFewStepsAreNotEnoughEvidence) {
   const Verdict verdict = verdict_of({.epochs = 1, .steps = 5}, image_folder());
   EXPECT_EQ(verdict.first().cause, Cause::kNotEnoughEvidence);

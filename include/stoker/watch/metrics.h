@@ -104,6 +104,7 @@ struct Metrics {
   std::uint64_t training_ns = 0;  // begin of the first loader, batch or forward
   std::uint64_t end_ns = 0;       // end of the last span of training; equals training_ns when nothing trained
   PhaseTimes phases;              // over [training_ns, end_ns]
+  bool copies_seen = false;       // no hook reports copies: without such spans their time is in other phases, not zero
 
   std::vector<Step> steps;
   Distribution step_s;     // over steady steps
@@ -126,6 +127,8 @@ struct Metrics {
   Milestones milestones;
   std::uint64_t lost_events = 0;
 
+  // False for a phase that was not looked for; lists leave it out.
+  bool shows(Phase phase) const { return phase != Phase::kCopy || copies_seen; }
   double training_seconds() const { return static_cast<double>(end_ns - training_ns) / 1e9; }
   std::size_t steady_steps() const { return step_s.count; }
 };

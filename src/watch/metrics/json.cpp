@@ -15,11 +15,12 @@ Json milliseconds(const Distribution& d) {
                        {"max", d.max * 1e3}});
 }
 
-Json phase_list(const PhaseTimes& phases) {
+Json phase_list(const Metrics& metrics, const PhaseTimes& phases) {
   Json list = Json::array();
   const auto per_mille = phases.per_mille();
   for (std::size_t i = 0; i < kPhaseCount; ++i) {
     const auto phase = static_cast<Phase>(i);
+    if (!metrics.shows(phase)) continue;
     list.push(Json::object({{"name", name(phase)},
                             {"title", title(phase)},
                             {"seconds", phases[phase]},
@@ -35,7 +36,7 @@ Json epoch_list(const Metrics& metrics) {
     Json phases = Json::object();
     for (std::size_t i = 0; i < kPhaseCount; ++i) {
       const auto phase = static_cast<Phase>(i);
-      phases.set(name(phase), epoch.phases[phase]);
+      if (metrics.shows(phase)) phases.set(name(phase), epoch.phases[phase]);
     }
     list.push(Json::object({{"seconds", epoch.seconds()},
                             {"steps", epoch.steps},
@@ -58,12 +59,12 @@ Json to_json(const Metrics& m) {
   return Json::object({
       {"schema", "stoker.metrics.v1"},
       {"training_seconds", m.training_seconds()},
-      {"phases", phase_list(m.phases)},
+      {"phases", phase_list(m, m.phases)},
       {"steps", m.steps.size()},
       {"steady_steps", m.steady_steps()},
       {"step_ms", milliseconds(m.step_s)},
       {"loop_step_ms", scaled(m.loop_s, 1e3)},
-      {"loop_phases", phase_list(m.loop_phases)},
+      {"loop_phases", phase_list(m, m.loop_phases)},
       {"samples_per_second", m.samples_per_s},
       {"samples_per_step", m.samples_per_step},
       {"data_wait_ms", milliseconds(m.wait_s)},

@@ -133,6 +133,8 @@ Metrics measure(const RunData& data) {
   metrics.training_ns = timeline.training.begin_ns;
   metrics.end_ns = timeline.training.end_ns;
   metrics.lost_events = data.lost_events;
+  metrics.copies_seen = std::any_of(data.spans.begin(), data.spans.end(),
+                                    [&](const Span& span) { return data.names[span.name] == "copy"; });
   std::size_t from = 0;
   add_overlap(timeline.segments, timeline.training, from, metrics.phases);
   metrics.steps = find_steps(timeline);

@@ -60,6 +60,7 @@ Json signals(const RunData& data, const Metrics& metrics) {
   figure("memory.used", metrics.memory_peak_bytes);
   figure("memory.limit", metrics.memory_limit_bytes);
   figure("gpu.idle", metrics.gpu_idle_share);
+  if (inputs_from(data).gpu) add("copies", metrics.copies_seen, "not hooked: their time lies in other phases");
   figure("batch sizes", metrics.samples_per_s);
   figure("checkpoint speed", metrics.checkpoint_mb_per_s);
   figure("import time", metrics.milestones.import_done);

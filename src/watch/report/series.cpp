@@ -62,7 +62,10 @@ Json step_series(const Metrics& metrics) {
     marks.push(steady);
   }
   Json by_phase = Json::object();
-  for (std::size_t p = 0; p < kPhaseCount; ++p) by_phase.set(name(static_cast<Phase>(p)), std::move(phases[p]));
+  for (std::size_t p = 0; p < kPhaseCount; ++p) {
+    const auto phase = static_cast<Phase>(p);
+    if (metrics.shows(phase)) by_phase.set(name(phase), std::move(phases[p]));
+  }
   return Json::object({{"steps_per_point", group},
                        {"end_s", std::move(ends)},
                        {"phase_ms", std::move(by_phase)},

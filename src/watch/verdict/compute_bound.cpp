@@ -21,10 +21,10 @@ std::optional<Finding> compute_bound(const Case& run) {
   finding.says =
       nothing ? fmt::format("{} of the training time is the model's own compute; the rest is in order", percent(share))
               : fmt::format("The model's compute takes {} of the training time", percent(share));
-  finding.evidence.push_back(
-      fmt::format("forward {}, backward {}, optimizer {}, copies {} of the training time",
-                  percent(m.phases.share(Phase::kForward)), percent(m.phases.share(Phase::kBackward)),
-                  percent(m.phases.share(Phase::kOptimizer)), percent(m.phases.share(Phase::kCopy))));
+  finding.evidence.push_back(fmt::format(
+      "forward {}, backward {}, optimizer {}{} of the training time", percent(m.phases.share(Phase::kForward)),
+      percent(m.phases.share(Phase::kBackward)), percent(m.phases.share(Phase::kOptimizer)),
+      m.copies_seen ? ", copies " + percent(m.phases.share(Phase::kCopy)) : ""));
   finding.confidence = confidence_of(m);
   finding.gain = Signal<Gain>::unavailable("depends on the model; try it and compare the two runs");
   if (nothing) {

@@ -24,6 +24,9 @@ std::optional<Finding> host_bound(const Case& run) {
   finding.evidence.push_back(fmt::format(
       "of an average step of {}, {} lies in no recorded call and {} in garbage collection", milliseconds(*m.loop_s),
       milliseconds(m.loop_phases[Phase::kOther]), milliseconds(m.loop_phases[Phase::kGc])));
+  if (run.inputs.gpu && !m.copies_seen) {
+    finding.evidence.push_back("copies to the GPU are not hooked and may be in it");
+  }
   finding.confidence = Confidence::kMedium;
   const double steps = static_cast<double>(m.steps.size());
   if (gc >= kGcShare && gc > other / 2) {
