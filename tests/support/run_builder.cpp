@@ -98,6 +98,7 @@ double add_loop(RunBuilder& run, const LoopShape& shape, double at_ms) {
       at += shape.evaluation_ms;
     }
     spend("checkpoint", shape.checkpoint_ms, shape.checkpoint_bytes);
+    if (shape.stage_ms > 0) run.span("save.stage", at - shape.stage_ms, at);
   }
   return at;
 }

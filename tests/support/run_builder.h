@@ -50,6 +50,7 @@ struct LoopShape {
   double evaluation_ms = 0;
   double checkpoint_ms = 0;
   double checkpoint_bytes = 10e6;
+  double stage_ms = 0;  // of the checkpoint, if a Store saves it
   double batch = 32;
 };
 // Adds the loop from `at_ms` on and returns where it ends.

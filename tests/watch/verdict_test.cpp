@@ -110,6 +110,15 @@ TEST(Verdict, LongSavesAreCheckpointBound) {
   EXPECT_NEAR((*verdict.first().gain).points, 100 * 2700.0 / (2700 + 3 * (80 + 20 * 57 - 1)) * 0.75, 1);
 }
 
+// Stoker's own saves emit the same `checkpoint` span; whoever has a Store is not sent to it.
+TEST(Verdict, LongSavesOfAStoreAreNotAnsweredWithAStore) {
+  const Verdict verdict = verdict_of({.wait_ms = 1, .checkpoint_ms = 900, .stage_ms = 100}, image_folder());
+  EXPECT_EQ(verdict.first().cause, Cause::kCheckpointBound);
+  EXPECT_EQ(verdict.first().fix_line.find("store.save"), std::string::npos);
+  EXPECT_NE(verdict.first().fix.find("faster disk"), std::string::npos);
+  EXPECT_TRUE(has_line(verdict.first(), "0.3 s staged the state, 2.4 s gathered it or waited"));
+}
+
 TEST(Verdict, LongEvaluationsAreEvaluationBound) {
   const Verdict verdict = verdict_of({.wait_ms = 1, .evaluation_ms = 2000}, image_folder());
   EXPECT_EQ(verdict.first().cause, Cause::kEvaluationBound);

@@ -86,7 +86,9 @@ struct Epoch {
 struct Checkpoint {
   std::uint64_t begin_ns = 0;
   double seconds = 0;
-  double bytes = 0;  // 0: not known
+  double bytes = 0;       // 0: not known
+  bool by_store = false;  // a Store or Session of Stoker's saved it: it has a save.stage span in it
+  double stage_s = 0;     // of that span
 };
 
 // Seconds since the process started.

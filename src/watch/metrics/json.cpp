@@ -55,7 +55,11 @@ Signal<double> scaled(const Signal<double>& signal, double factor) {
 
 Json to_json(const Metrics& m) {
   double checkpoint_s = 0;
-  for (const Checkpoint& one : m.checkpoints) checkpoint_s += one.seconds;
+  std::size_t by_store = 0;
+  for (const Checkpoint& one : m.checkpoints) {
+    checkpoint_s += one.seconds;
+    by_store += one.by_store ? 1 : 0;
+  }
   return Json::object({
       {"schema", "stoker.metrics.v1"},
       {"training_seconds", m.training_seconds()},
@@ -71,9 +75,10 @@ Json to_json(const Metrics& m) {
       {"first_batch_ms", milliseconds(m.first_batch_s)},
       {"epochs", epoch_list(m)},
       {"evaluation_wait_seconds", m.evaluation_wait_s},
-      {"checkpoints",
-       Json::object(
-           {{"count", m.checkpoints.size()}, {"seconds", checkpoint_s}, {"mb_per_second", m.checkpoint_mb_per_s}})},
+      {"checkpoints", Json::object({{"count", m.checkpoints.size()},
+                                    {"by_store", by_store},
+                                    {"seconds", checkpoint_s},
+                                    {"mb_per_second", m.checkpoint_mb_per_s}})},
       {"cpu_cores", Json::object({{"trainee", m.cpu.trainee}, {"workers", m.cpu.workers}, {"limit", m.cpu.limit}})},
       {"memory_peak_bytes", m.memory_peak_bytes},
       {"memory_limit_bytes", m.memory_limit_bytes},

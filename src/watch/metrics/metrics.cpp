@@ -75,12 +75,22 @@ void measure_waits(const Timeline& timeline, Metrics& metrics) {
   metrics.first_batch_s = distribution(std::move(first));
 }
 
+double seconds_of(const Span& span) { return static_cast<double>(span.end_ns - span.begin_ns) / 1e9; }
+
+// Spans come by thread, then begin: a Store's stage follows the checkpoint that it is a part of.
 void measure_checkpoints(const RunData& data, Metrics& metrics) {
   double seconds = 0;
   double bytes = 0;
+  const Span* around = nullptr;
   for (const Span& span : data.spans) {
-    if (data.names[span.name] != "checkpoint" || span.open) continue;
-    const double took = static_cast<double>(span.end_ns - span.begin_ns) / 1e9;
+    const std::string& name = data.names[span.name];
+    if (name == "save.stage" && around != nullptr && around->thread == span.thread && span.end_ns <= around->end_ns) {
+      metrics.checkpoints.back().by_store = true;
+      metrics.checkpoints.back().stage_s += seconds_of(span);
+    }
+    if (name != "checkpoint" || span.open) continue;
+    around = &span;
+    const double took = seconds_of(span);
     metrics.checkpoints.push_back({span.begin_ns, took, std::max(0.0, span.value)});
     if (span.value <= 0) continue;
     seconds += took;
