@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "support/run_builder.h"
+#include "watch/verdict/rules.h"
 #include "watch/verdict/step_model.h"
 
 namespace stoker::watch {
@@ -33,7 +36,7 @@ VerdictInputs image_folder(double rate = 4000) {
 
 TEST(Verdict, LongWaitsAreDataBoundAndAcceleratingIsTheFix) {
   const Verdict verdict = verdict_of(waiting(), image_folder());
-  EXPECT_EQ(verdict.first().cause, Cause::kDataBound);
+  EXPECT_EQ(verdict.first().cause, "data-bound");
   EXPECT_EQ(verdict.first().fix_line, "loader = stoker.accelerate(loader)");
   ASSERT_TRUE(verdict.first().gain);
   EXPECT_GT((*verdict.first().gain).points, 40);
@@ -52,7 +55,7 @@ TEST(Verdict, ALoaderThatAccelerateRefusesIsNotPromisedIt) {
   inputs.accelerable = false;
   inputs.not_known = "the transform torchvision.transforms.v2._color.ColorJitter";
   const Verdict verdict = verdict_of(waiting(), inputs);
-  EXPECT_EQ(verdict.first().cause, Cause::kDataBound);
+  EXPECT_EQ(verdict.first().cause, "data-bound");
   EXPECT_TRUE(verdict.first().fix_line.starts_with("DataLoader(..., num_workers="));
   EXPECT_NE(verdict.first().fix.find("does not know the transform torchvision"), std::string::npos);
 }
@@ -87,25 +90,25 @@ TEST(Verdict, AWaitThatStokersLoaderCannotShortenHasNoPrediction) {
   VerdictInputs inputs = image_folder();
   inputs.accelerated = true;
   const Verdict verdict = verdict_of(waiting(), inputs);
-  EXPECT_EQ(verdict.first().cause, Cause::kDataBound);
+  EXPECT_EQ(verdict.first().cause, "data-bound");
   EXPECT_FALSE(verdict.first().gain);
 }
 
 TEST(Verdict, MostlyComputeIsNothingToFix) {
   const Verdict verdict = verdict_of({.wait_ms = 1, .forward_ms = 40, .backward_ms = 60}, image_folder());
-  EXPECT_EQ(verdict.first().cause, Cause::kNothingToFix);
+  EXPECT_EQ(verdict.first().cause, "nothing-to-fix");
   EXPECT_FALSE(verdict.first().gain);
 }
 
 TEST(Verdict, ComputeWithSomeOtherTimeIsComputeBound) {
   const Verdict verdict =
       verdict_of({.wait_ms = 1, .forward_ms = 30, .backward_ms = 45, .other_ms = 14}, image_folder());
-  EXPECT_EQ(verdict.first().cause, Cause::kComputeBound);
+  EXPECT_EQ(verdict.first().cause, "compute-bound");
 }
 
 TEST(Verdict, LongSavesAreCheckpointBound) {
   const Verdict verdict = verdict_of({.wait_ms = 1, .checkpoint_ms = 900}, image_folder());
-  EXPECT_EQ(verdict.first().cause, Cause::kCheckpointBound);
+  EXPECT_EQ(verdict.first().cause, "checkpoint-bound");
   EXPECT_EQ(verdict.first().gain_of, "training time");
   EXPECT_NEAR((*verdict.first().gain).points, 100 * 2700.0 / (2700 + 3 * (80 + 20 * 57 - 1)) * 0.75, 1);
 }
@@ -113,7 +116,7 @@ TEST(Verdict, LongSavesAreCheckpointBound) {
 // Stoker's own saves emit the same `checkpoint` span; whoever has a Store is not sent to it.
 TEST(Verdict, LongSavesOfAStoreAreNotAnsweredWithAStore) {
   const Verdict verdict = verdict_of({.wait_ms = 1, .checkpoint_ms = 900, .stage_ms = 100}, image_folder());
-  EXPECT_EQ(verdict.first().cause, Cause::kCheckpointBound);
+  EXPECT_EQ(verdict.first().cause, "checkpoint-bound");
   EXPECT_EQ(verdict.first().fix_line.find("store.save"), std::string::npos);
   EXPECT_NE(verdict.first().fix.find("faster disk"), std::string::npos);
   EXPECT_TRUE(has_line(verdict.first(), "0.3 s staged the state, 2.4 s gathered it or waited"));
@@ -121,13 +124,21 @@ TEST(Verdict, LongSavesOfAStoreAreNotAnsweredWithAStore) {
 
 TEST(Verdict, LongEvaluationsAreEvaluationBound) {
   const Verdict verdict = verdict_of({.wait_ms = 1, .evaluation_ms = 2000}, image_folder());
-  EXPECT_EQ(verdict.first().cause, Cause::kEvaluationBound);
+  EXPECT_EQ(verdict.first().cause, "evaluation-bound");
   EXPECT_TRUE(verdict.first().fix_line.starts_with("if epoch % 3 == 2"));
 }
 
 TEST(Verdict, TimeBetweenTheCallsIsHostBound) {
   const Verdict verdict = verdict_of({.wait_ms = 1, .other_ms = 60}, image_folder());
-  EXPECT_EQ(verdict.first().cause, Cause::kHostBound);
+  EXPECT_EQ(verdict.first().cause, "host-bound");
+}
+
+TEST(Rules, EachHasItsOwnIdAndASource) {
+  std::set<std::string> ids;
+  for (const Rule& rule : rules()) {
+    EXPECT_TRUE(ids.insert(rule.cause).second) << rule.cause;
+    EXPECT_NE(std::string(rule.source), "") << rule.cause;
+  }
 }
 
 // No hook reports copies: a figure of them would be made up.
@@ -143,7 +154,7 @@ TEST(Verdict, CopiesThatWereNotSeenAreNotCalledZero) {
 
 TEST(Verdict, AFewStepsAreNotEnoughEvidence) {
   const Verdict verdict = verdict_of({.epochs = 1, .steps = 5}, image_folder());
-  EXPECT_EQ(verdict.first().cause, Cause::kNotEnoughEvidence);
+  EXPECT_EQ(verdict.first().cause, "not-enough-evidence");
   EXPECT_EQ(verdict.first().says, "Not enough evidence: 5 steps, a verdict needs 10");
 }
 
@@ -158,7 +169,7 @@ TEST(Verdict, WorkersThatTakeTheCoresAreDataBoundWithoutWaits) {
   const double end = add_loop(run, {.epochs = 2, .steps = 100, .start_ms = 1, .first_batch_ms = 5, .wait_ms = 1});
   run.level("cpu.trainee", 0, end, 0.9).level("cpu.workers", 0, end, 1.05).level("cpu.limit", 0, end, 2);
   const Verdict verdict = judge(measure(run.build()), image_folder(4000));
-  EXPECT_EQ(verdict.first().cause, Cause::kDataBound);
+  EXPECT_EQ(verdict.first().cause, "data-bound");
   EXPECT_EQ(verdict.first().says, "The loader's workers take 1.05 of 2 cores from the training");
 }
 

@@ -13,17 +13,6 @@
 
 namespace stoker::watch {
 
-enum class Cause {
-  kNotEnoughEvidence,
-  kNothingToFix,
-  kDataBound,
-  kComputeBound,
-  kCheckpointBound,
-  kEvaluationBound,
-  kHostBound,
-};
-const char* name(Cause cause);  // "data-bound", …
-
 enum class Confidence { kLow, kMedium, kHigh };
 const char* name(Confidence confidence);
 
@@ -35,8 +24,8 @@ struct Gain {
 };
 
 struct Finding {
-  Cause cause = Cause::kNotEnoughEvidence;
-  std::string says;  // one sentence in plain words
+  std::string cause;  // its id in src/watch/verdict/rules.cpp: "data-bound", …
+  std::string says;   // one sentence in plain words
   std::vector<std::string> evidence;
   Confidence confidence = Confidence::kMedium;
   std::string fix;       // what to do, one sentence

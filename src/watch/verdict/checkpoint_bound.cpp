@@ -51,7 +51,6 @@ std::optional<Finding> checkpoint_bound(const Case& run) {
   const double share = m.phases.share(Phase::kCheckpoint);
   if (share < kCheckpointShare) return std::nullopt;
   Finding finding;
-  finding.cause = Cause::kCheckpointBound;
   finding.says = fmt::format("The training stands still for checkpoints {} of its time", percent(share));
   const double seconds = m.phases[Phase::kCheckpoint];
   finding.evidence.push_back(

@@ -175,7 +175,6 @@ void choose_fix(const Case& run, const StepFacts& f, Finding& finding) {
 std::optional<Finding> data_bound(const Case& run) {
   const StepFacts f = facts_of(run);
   Finding finding;
-  finding.cause = Cause::kDataBound;
   finding.evidence = evidence_of(run, f);
   finding.confidence = confidence_of(run.metrics);
   choose_fix(run, f, finding);

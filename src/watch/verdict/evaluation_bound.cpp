@@ -23,7 +23,6 @@ std::optional<Finding> evaluation_bound(const Case& run) {
   const double seconds = m.phases[Phase::kEvaluation];
   const double waiting = std::min(1.0, m.evaluation_wait_s / seconds);
   Finding finding;
-  finding.cause = Cause::kEvaluationBound;
   finding.says = fmt::format("Evaluation takes {} of the training time", percent(share));
   finding.evidence.push_back(
       fmt::format("{:.3g} s of {:.3g} s, over {} epochs", seconds, m.training_seconds(), m.epochs.size()));

@@ -18,7 +18,6 @@ std::optional<Finding> host_bound(const Case& run) {
   const double gc = m.loop_phases.share(Phase::kGc);
   if (other + gc < kHostShare && gc < kGcShare) return std::nullopt;
   Finding finding;
-  finding.cause = Cause::kHostBound;
   finding.says =
       fmt::format("{} of the loop goes to Python outside the model, the optimizer and the loader", percent(other + gc));
   finding.evidence.push_back(fmt::format(

@@ -14,7 +14,6 @@ std::optional<Finding> not_enough_evidence(const Case& run) {
   const std::size_t steps = run.metrics.steps.size();
   if (steps >= kLeastSteps && run.metrics.loop_s) return std::nullopt;
   Finding finding;
-  finding.cause = Cause::kNotEnoughEvidence;
   finding.says = steps == 0 ? std::string("Not enough evidence: no optimizer step was seen")
                             : fmt::format("Not enough evidence: {} steps, a verdict needs {}", steps, kLeastSteps);
   finding.evidence.push_back(fmt::format("{:.3g} s of training were recorded", run.metrics.training_seconds()));

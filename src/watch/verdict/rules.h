@@ -1,7 +1,9 @@
 // One rule a file. A rule reads metrics and inputs only, and answers when its cause is there.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 
 #include "stoker/watch/verdict.h"
 
@@ -12,12 +14,22 @@ struct Case {
   const VerdictInputs& inputs;
 };
 
-std::optional<Finding> not_enough_evidence(const Case& run);
-std::optional<Finding> data_bound(const Case& run);
-std::optional<Finding> checkpoint_bound(const Case& run);
-std::optional<Finding> evaluation_bound(const Case& run);
-std::optional<Finding> host_bound(const Case& run);
-std::optional<Finding> compute_bound(const Case& run);  // "nothing to fix" where compute is nearly all
+// When a rule's finding comes first.
+enum class Rank : std::uint8_t {
+  kAlone,    // where it answers, no other rule is asked
+  kSaving,   // ordered by the seconds that the fix saves
+  kCompute,  // before the others where none of them saves enough to matter, else after them
+};
+
+struct Rule {
+  const char* cause;                                // its id in JSON and in docs/design/verdict.md
+  std::optional<Finding> (*find)(const Case& run);  // says everything but the cause
+  Rank rank;
+  const char* source;  // where its thresholds come from
+};
+
+// All of them; at most one answer a rule. A new cause is a file with its function, and a line in rules.cpp.
+std::span<const Rule> rules();
 
 // By the number of steps that an average rests on.
 Confidence confidence_of(const Metrics& metrics);

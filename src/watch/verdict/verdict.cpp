@@ -12,9 +12,21 @@ namespace {
 
 constexpr double kWorthSaving = 0.04;  // of the training time; below it a finding does not come before compute
 
+std::vector<Finding> ask(Rank rank, const Case& run) {
+  std::vector<Finding> found;
+  for (const Rule& rule : rules()) {
+    if (rule.rank != rank) continue;
+    auto finding = rule.find(run);
+    if (!finding) continue;
+    finding->cause = rule.cause;
+    found.push_back(std::move(*finding));
+  }
+  return found;
+}
+
 Finding nothing_stands_out(const Metrics& m) {
   Finding finding;
-  finding.cause = Cause::kNothingToFix;
+  finding.cause = "nothing-to-fix";
   finding.says = "No single cause stands out";
   finding.evidence.push_back(
       fmt::format("compute {}, waiting for data {}, evaluation {}, other {} of the training time",
@@ -30,7 +42,7 @@ Json to_json(const Finding& f) {
   for (const std::string& line : f.evidence) evidence.push(line);
   Json gain = f.gain ? Json::object({{"value", (*f.gain).points}, {"low", (*f.gain).low}, {"high", (*f.gain).high}})
                      : Json::object({{"value", nullptr}, {"why", f.gain.why}});
-  return Json::object({{"cause", name(f.cause)},
+  return Json::object({{"cause", f.cause},
                        {"says", f.says},
                        {"evidence", std::move(evidence)},
                        {"confidence", name(f.confidence)},
@@ -42,12 +54,6 @@ Json to_json(const Finding& f) {
 }
 
 }  // namespace
-
-const char* name(Cause cause) {
-  constexpr const char* kNames[] = {"not-enough-evidence", "nothing-to-fix",   "data-bound", "compute-bound",
-                                    "checkpoint-bound",    "evaluation-bound", "host-bound"};
-  return kNames[static_cast<std::size_t>(cause)];
-}
 
 const char* name(Confidence confidence) {
   constexpr const char* kNames[] = {"low", "medium", "high"};
@@ -72,18 +78,14 @@ std::string milliseconds(double seconds) {
 
 Verdict judge(const Metrics& metrics, const VerdictInputs& inputs) {
   const Case run{metrics, inputs};
-  if (auto few = not_enough_evidence(run)) return {{std::move(*few)}};
-  Verdict verdict;
-  for (const auto rule : {data_bound, evaluation_bound, checkpoint_bound, host_bound}) {
-    if (auto finding = rule(run)) verdict.findings.push_back(std::move(*finding));
-  }
+  if (auto alone = ask(Rank::kAlone, run); !alone.empty()) return {{std::move(alone.front())}};
+  Verdict verdict{ask(Rank::kSaving, run)};
   auto& found = verdict.findings;
   std::stable_sort(found.begin(), found.end(),
                    [](const Finding& a, const Finding& b) { return a.saved_s > b.saved_s; });
-  if (auto compute = compute_bound(run)) {
-    const bool first = found.empty() || found.front().saved_s < kWorthSaving * metrics.training_seconds();
-    found.insert(first ? found.begin() : found.end(), std::move(*compute));
-  }
+  const bool first = found.empty() || found.front().saved_s < kWorthSaving * metrics.training_seconds();
+  auto compute = ask(Rank::kCompute, run);
+  found.insert(first ? found.begin() : found.end(), compute.begin(), compute.end());
   if (found.empty()) found.push_back(nothing_stands_out(metrics));
   return verdict;
 }
@@ -94,7 +96,7 @@ Json to_json(const Verdict& verdict, const Metrics& metrics, const std::string& 
   for (const Finding& one : verdict.findings) findings.push(to_json(one));
   Json out = Json::object({{"schema", "stoker.verdict.v1"},
                            {"written_utc", written_utc},
-                           {"binds", name(first.cause)},
+                           {"binds", first.cause},
                            {"says", first.says},
                            {"step_ms", metrics.loop_s ? Json(*metrics.loop_s * 1e3) : Json()}});
   out.set("predicted_gain_points", first.gain ? Json((*first.gain).points) : Json());
