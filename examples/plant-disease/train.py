@@ -30,7 +30,7 @@ def parse_args():
     parser.add_argument("--model", default="small", help="small, or any name in torchvision.models")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument("--lr", type=float, default=5e-3)
+    parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--out", type=Path, default=Path("runs/leaf"))
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
 from PIL import Image
 
 
@@ -30,3 +31,13 @@ def make_folder(root: Path, classes: int = 3, images: int = 9, side: tuple[int, 
             else:
                 made.save(folder / f"{number:03}.jpg", quality=90)
     return root
+
+
+def tensors(batches: object) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return [(x.clone(), y.clone()) for x, y in batches]  # type: ignore[attr-defined]
+
+
+def same(a: list[tuple[torch.Tensor, torch.Tensor]], b: list[tuple[torch.Tensor, torch.Tensor]]) -> bool:
+    return len(a) == len(b) and all(
+        torch.equal(p[0], q[0]) and torch.equal(p[1], q[1]) for p, q in zip(a, b, strict=True)
+    )
