@@ -28,7 +28,7 @@ def parse_args():
     parser.add_argument("--model", default="small", help="small, or any name in torchvision.models")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument("--lr", type=float, default=5e-3)
+    parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--out", "--run-dir", type=Path, default=Path("runs/leaf"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=4, help="save every so many steps")
