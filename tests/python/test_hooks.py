@@ -20,7 +20,7 @@ from leaf_folder import make_folder
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from stoker.hooks import loader_facts, on_import, pure_ring, report, sites, torch_hooks  # noqa: E402
+from stoker.hooks import hook_file, loader_facts, on_import, pure_ring, sites, torch_hooks  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
 
@@ -311,7 +311,7 @@ def test_ring_of_another_version_is_refused(tmp_path: Path) -> None:
 def facts_of(loader: object, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the hooks write about a loader."""
     written: list[dict[str, Any]] = []
-    monkeypatch.setattr(report, "add_loader", written.append)
+    monkeypatch.setattr(hook_file, "add_loader", written.append)
     loader_facts.note(loader)
     loader_facts.note(loader)
     (facts,) = written  # once a loader
@@ -351,8 +351,8 @@ def test_loader_facts_neither_load_torchvision_nor_raise(tmp_path: Path) -> None
     code = """
         import sys
         from torch.utils.data import DataLoader
-        from stoker.hooks import loader_facts, report
-        report.add_loader = lambda facts: print(facts["accelerable"], facts["why"])
+        from stoker.hooks import hook_file, loader_facts
+        hook_file.add_loader = lambda facts: print(facts["accelerable"], facts["why"])
         loader_facts.note(DataLoader([1, 2, 3]))
         sys.modules["stoker._torchvision"] = None
         loader_facts.note(DataLoader([1, 2, 3]))
