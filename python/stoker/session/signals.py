@@ -86,4 +86,5 @@ class SignalGuard:
 
 def in_notebook() -> bool:
     """Whether the process is a notebook's kernel, which should outlive the run."""
-    return "ipykernel" in sys.modules and hasattr(sys.modules.get("IPython"), "get_ipython")
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
