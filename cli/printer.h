@@ -36,7 +36,8 @@ class Printer {
   Exit fail(const Error& error);
 
   Notice notice();
-  // A bar that redraws itself on a terminal, and a line each two seconds elsewhere. `unit_bytes`: show sizes, not counts.
+  // A bar that redraws itself on a terminal, and a line each two seconds elsewhere. `unit_bytes`: show sizes, not
+  // counts.
   ProgressSink progress(std::string title, bool unit_bytes);
   // Ends the bar's line.
   void end_progress();
