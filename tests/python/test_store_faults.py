@@ -222,3 +222,23 @@ def test_ckpt_refuses_with_a_next_step(cli: Cli, saved: Path, tmp_path: Path) ->
     assert "has no checkpoint of step 10\nhint: its newest is step 20" in other.stderr
     assert cli("ckpt", "show", saved, "ten").returncode == 1
     assert cli("ckpt", "lst", saved).returncode == 2
+
+
+def test_a_forked_child_may_drop_the_store_after_threads_of_its_own(tmp_path: Path) -> None:
+    code = """
+import gc, os, sys, threading, stoker
+store = stoker.Store(sys.argv[1])
+store.save(1, value=1)
+store.wait()
+child = os.fork()
+if child == 0:
+    thread = threading.Thread(target=len, args=("",))  # takes over the writer's stack, which the fork left behind
+    thread.start()
+    thread.join()
+    del store
+    gc.collect()
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

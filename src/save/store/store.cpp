@@ -58,10 +58,6 @@ struct Store::State {
         threads(options.threads != 0 ? options.threads : machine::cpu_facts().usable),
         keep(options.keep) {}
 
-  ~State() {
-    if (::getpid() != pid && writer.joinable()) writer.detach();  // the thread stayed in the parent
-  }
-
   Status make_directory();
   Status begin();
   Status stage(Step step, std::span<const TensorView> tensors, SaveOptions options);
@@ -337,7 +333,11 @@ Result<Loaded> Store::State::load_one(const std::filesystem::path& checkpoint) c
 
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Store::~Store() { (void)close(); }
+Store::~Store() {
+  (void)close();
+  // In a forked child the writer does not exist: its handle can be neither joined nor detached, only left alone.
+  if (::getpid() != state_->pid) (void)state_.release();
+}
 
 Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& dir, Options options) {
   auto state = std::make_unique<State>(dir, std::move(options));
