@@ -84,7 +84,8 @@ TEST(Axis, WeightsOfEachOutputSumToOneWithinRounding) {
       for (int i = 0; i < axis.count; ++i) {
         std::int64_t sum = 0;
         for (int p = 0; p < axis.pairs; ++p) {
-          const TapPair& pair = axis.weight[static_cast<std::size_t>(i * axis.pairs + p)];
+          const TapPair& pair = axis.weight[static_cast<std::size_t>(i) * static_cast<std::size_t>(axis.pairs) +
+                                            static_cast<std::size_t>(p)];
           for (int k = 0; k < 2; ++k) sum += pair.high[k] * (1 << kLowBits) + pair.low[k];
         }
         EXPECT_NEAR(static_cast<double>(sum), 1 << kWeightBits, axis.taps[static_cast<std::size_t>(i)]);
