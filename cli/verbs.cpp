@@ -6,6 +6,7 @@ namespace stoker::cli {
 void add_all_verbs(CommandLine& cli) {
   add_run(cli);
   add_report(cli);
+  add_trace(cli);
   cli.add_group("ckpt", "Checkpoints: list, show, verify");
   add_ckpt_list(cli);
   add_ckpt_show(cli);

@@ -15,6 +15,7 @@ void add_doctor(CommandLine& cli);
 void add_check(CommandLine& cli);
 void add_explain(CommandLine& cli);
 void add_stage(CommandLine& cli);
+void add_trace(CommandLine& cli);
 void add_version(CommandLine& cli);
 
 void add_all_verbs(CommandLine& cli);
