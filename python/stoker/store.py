@@ -213,14 +213,18 @@ class Store:
             CorruptError: the step asked for is damaged, or every one is; the message names tensor, file
                 and offset.
         """
+        loaded = self._load(step, pin)
+        for damaged in loaded.skipped:
+            _log.warning("step %d is damaged and was passed over: %s", damaged.step, damaged.why)
+        return loaded
+
+    def _load(self, step: int | str | None, pin: str | None) -> LoadedState:
+        """``load`` without a word of what was passed over, for those who say it themselves."""
         number = self._number(step)
         with span("checkpoint.load"):
             info, text, tensors, skipped = self._native.load(number, pin or "")
             state = _rebuilt(info["path"], text, tensors)
-        loaded = LoadedState(state, _checkpoint(info), [Damaged(**item) for item in skipped])
-        for damaged in loaded.skipped:
-            _log.warning("step %d is damaged and was passed over: %s", damaged.step, damaged.why)
-        return loaded
+        return LoadedState(state, _checkpoint(info), [Damaged(**item) for item in skipped])
 
     def _number(self, step: int | str | None) -> int | None:
         if step is None or step == "latest":

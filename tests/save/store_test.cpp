@@ -195,5 +195,39 @@ TEST_F(StoreTest, ClosingDuringASaveFinishesIt) {
   EXPECT_TRUE(is_sample(*open_store(fs_)->load(), 1));
 }
 
+// A step being written or removed is there or not there to a reader, never damaged.
+TEST_F(StoreTest, ReadersBesideARotatingWriterMeetNoDamage) {
+  const auto writer = open_store(fs_, {.last = 1});
+  ASSERT_TRUE(save_and_wait(*writer, 1).ok());
+  std::atomic<bool> done = false;
+  const auto read = [&] {
+    Store::Options options;
+    options.read_only = true;
+    options.files = &fs_;
+    options.threads = 1;
+    const auto reader = *Store::open(kDir, std::move(options));
+    while (!done) {
+      const auto listing = reader->list();
+      ASSERT_TRUE(listing.ok());
+      ASSERT_TRUE(listing->damaged.empty()) << listing->damaged.front().error.message;
+      const auto damaged = reader->verify();
+      ASSERT_TRUE(damaged.ok());
+      ASSERT_TRUE(damaged->empty()) << damaged->front().error.message;
+      const auto loaded = reader->load();
+      ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+      ASSERT_TRUE(loaded->skipped.empty()) << loaded->skipped.front().error.message;
+      ASSERT_TRUE(is_sample(*loaded, loaded->info.step));
+      const auto shown = reader->describe({});
+      ASSERT_TRUE(shown.ok()) << shown.error().message;
+    }
+  };
+  {
+    const std::jthread one(read);
+    const std::jthread two(read);
+    for (Step step = 2; step < 400; ++step) EXPECT_TRUE(save_and_wait(*writer, step).ok());
+    done = true;
+  }
+}
+
 }  // namespace
 }  // namespace stoker::save::testing

@@ -45,14 +45,14 @@ class Keeper:
             self._store.keep = replace(self._store.keep, best=metric, mode=direction)
 
     def load(self) -> LoadedState | None:
-        """The newest whole checkpoint, None in a new directory. The store says what it passed over.
+        """The newest whole checkpoint, None in a new directory. Says nothing of what it passed over.
 
         Raises:
             BadInputError: it is no session's, or one of another format.
             CorruptError: there are checkpoints, but none is whole.
         """
         try:
-            loaded = self._store.load()
+            loaded = self._store._load(None, None)
         except _native.Error as failure:
             if failure.code == "not-found":
                 return None

@@ -13,6 +13,7 @@
 namespace stoker::save {
 namespace {
 
+constexpr int kMaxLooks = 20;  // a directory that changes faster than this is not a training's
 constexpr std::string_view kStepPrefix = "step-";
 
 // The number in "step-4200-…"; 0 when there is none. Only for what has no readable manifest.
@@ -93,7 +94,22 @@ void sort_by_step(std::vector<CheckpointInfo>& checkpoints) {
   });
 }
 
-Result<Listing> scan(FileSystem& files, const std::filesystem::path& dir) {
+std::optional<Error> lasting_failure(FileSystem& files, const std::filesystem::path& checkpoint,
+                                     const std::function<Status()>& look) {
+  std::optional<Error> before;
+  for (int n = 0; n < kMaxLooks; ++n) {
+    const Status status = look();
+    if (status || files.stat(checkpoint).code() == ErrorCode::kNotFound) return std::nullopt;
+    if (before && before->message == status.error().message) return before;
+    before = status.error();
+  }
+  return before;
+}
+
+namespace {
+
+// `changed`: one that was there has gone since, and what came in its place may not have been seen.
+Result<Listing> scan_once(FileSystem& files, const std::filesystem::path& dir, bool& changed) {
   const auto entries = files.list(dir);
   if (!entries) return entries.error();
   Listing listing;
@@ -102,11 +118,16 @@ Result<Listing> scan(FileSystem& files, const std::filesystem::path& dir) {
   for (const FileInfo& entry : *entries) {
     if (!entry.is_directory || !entry.name.starts_with(kStepPrefix)) continue;
     const auto path = dir / entry.name;
-    const auto manifest = read_manifest(files, path);
-    if (!manifest) {
-      listing.damaged.push_back({step_in_name(entry.name), path, manifest.error()});
-      continue;
-    }
+    std::optional<Manifest> manifest;
+    const auto failure = lasting_failure(files, path, [&]() -> Status {
+      auto read = read_manifest(files, path);
+      if (!read) return read.error();
+      manifest = *std::move(read);
+      return {};
+    });
+    if (failure) listing.damaged.push_back({step_in_name(entry.name), path, *failure});
+    if (!failure && !manifest) changed = true;
+    if (!manifest) continue;
     listing.checkpoints.push_back(describe(*manifest, path));
     if (manifest->created > newest) {
       newest = manifest->created;
@@ -116,6 +137,16 @@ Result<Listing> scan(FileSystem& files, const std::filesystem::path& dir) {
   sort_by_step(listing.checkpoints);
   set_pointers(listing, rule);
   return listing;
+}
+
+}  // namespace
+
+Result<Listing> scan(FileSystem& files, const std::filesystem::path& dir) {
+  for (int looks = 1;; ++looks) {
+    bool changed = false;
+    auto listing = scan_once(files, dir, changed);
+    if (!listing || !changed || looks == kMaxLooks) return listing;
+  }
 }
 
 std::optional<std::size_t> best_of(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,12 @@ CheckpointInfo describe(const Manifest& manifest, const std::filesystem::path& c
 
 // Reads all manifests of `dir`. Errors: kIo.
 Result<Listing> scan(FileSystem& files, const std::filesystem::path& dir);
+
+// What `look` at a checkpoint fails with, or nothing: it is well, or it was renamed away meanwhile, which is no damage.
+// A failure counts when the directory is still there and a second look fails in the same words: between the two, a step
+// may have been removed, or moved aside and saved again.
+std::optional<Error> lasting_failure(FileSystem& files, const std::filesystem::path& checkpoint,
+                                     const std::function<Status()>& look);
 
 // The checkpoint that wins by `keep`'s metric, or nothing.
 std::optional<std::size_t> best_of(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep);

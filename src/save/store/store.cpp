@@ -14,6 +14,7 @@
 #include "save/store/owner.h"
 #include "save/store/plan.h"
 #include "save/store/reader.h"
+#include "save/store/shelf.h"
 #include "save/store/staging.h"
 #include "save/store/writer.h"
 #include "stoker/base/events.h"
@@ -56,6 +57,7 @@ struct Store::State {
         files(options.files != nullptr ? *options.files : FileSystem::real()),
         clock(options.clock != nullptr ? *options.clock : Clock::real()),
         threads(options.threads != 0 ? options.threads : machine::cpu_facts().usable),
+        shelf(files, dir, threads),
         keep(options.keep) {}
 
   Status make_directory();
@@ -71,9 +73,6 @@ struct Store::State {
   Status write(WriteJob& job);
   void rotate();
   void probe_links(const Manifest& manifest, const std::filesystem::path& checkpoint);
-  Result<Listing> list() const { return scan(files, dir); }
-  Result<std::vector<CheckpointInfo>> choose(std::optional<Step> step, const std::string& pin) const;
-  Result<Loaded> load_one(const std::filesystem::path& checkpoint) const;
   bool vanished(const std::filesystem::path& checkpoint) const {
     return files.stat(checkpoint).code() == ErrorCode::kNotFound;
   }
@@ -87,6 +86,7 @@ struct Store::State {
   const Clock& clock;
   const int threads;
   const int pid = ::getpid();
+  const Shelf shelf;
 
   Mutex saving;  // one save(), wait() or close() at a time
   std::unique_ptr<OwnerLock> lock STOKER_GUARDED_BY(saving);
@@ -133,7 +133,7 @@ Status Store::State::begin() {
   const MutexLock hold(saving);
   lock = *std::move(taken);
   STOKER_TRY(remove_leftovers(files, dir));
-  auto listing = list();
+  auto listing = shelf.list();
   if (!listing) return listing.error();
   catalog = std::move(listing->checkpoints);
   return {};
@@ -295,42 +295,6 @@ void Store::State::rotate() {
   }
 }
 
-// The checkpoints that a call may mean, newest first.
-Result<std::vector<CheckpointInfo>> Store::State::choose(std::optional<Step> step, const std::string& pin) const {
-  auto listing = list();
-  if (!listing) return listing.error();
-  std::vector<CheckpointInfo> fitting;
-  for (CheckpointInfo& info : listing->checkpoints) {
-    if (step && info.step != *step) continue;
-    if (!pin.empty() ? info.pin != pin : !step && !info.exact) continue;
-    fitting.push_back(std::move(info));
-  }
-  std::reverse(fitting.begin(), fitting.end());
-  // Of one step, its own checkpoint goes before a pinned one.
-  if (step) {
-    std::stable_sort(fitting.begin(), fitting.end(),
-                     [](const auto& a, const auto& b) { return a.pin.empty() && !b.pin.empty(); });
-  }
-  if (!fitting.empty()) return fitting;
-  for (const Damage& damage : listing->damaged) {
-    if (step && damage.step == *step) return damage.error;
-  }
-  if (listing->checkpoints.empty() && !listing->damaged.empty()) return listing->damaged.back().error;
-  Error missing{ErrorCode::kNotFound, step ? fmt::format("{} has no checkpoint of step {}", shown(dir), *step)
-                                           : fmt::format("{} has no checkpoint", shown(dir))};
-  if (!pin.empty()) missing.message += fmt::format(" pinned '{}'", printable(pin));
-  if (listing->latest) missing.hint = fmt::format("its newest is step {}", *listing->latest);
-  return missing;
-}
-
-Result<Loaded> Store::State::load_one(const std::filesystem::path& checkpoint) const {
-  const auto manifest = read_manifest(files, checkpoint);
-  if (!manifest) return manifest.error();
-  auto tensors = read_tensors(files, checkpoint, *manifest, threads);
-  if (!tensors) return tensors.error();
-  return Loaded{stoker::save::describe(*manifest, checkpoint), *std::move(tensors), manifest->state.dump(), {}};
-}
-
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Store::~Store() {
@@ -383,72 +347,16 @@ void Store::set_keep(Keep keep) {
   state_->keep = std::move(keep);
 }
 
-Result<Listing> Store::list() const { return state_->list(); }
+Result<Listing> Store::list() const { return state_->shelf.list(); }
 
 Result<Description> Store::describe(std::optional<Step> step, const std::string& pin) const {
-  const auto found = state_->choose(step, pin);
-  if (!found) return found.error();
-  const auto& path = found->front().path;
-  auto manifest = read_manifest(state_->files, path);
-  if (!manifest) return manifest.error();
-  Description description{found->front(), {}, std::move(manifest->state)};
-  for (const StoredTensor& tensor : manifest->tensors) {
-    const TensorEntry& entry = tensor.entry;
-    description.tensors.push_back({entry.name, entry.dtype, entry.shape, manifest->parts[tensor.part].file,
-                                   entry.offset, entry.size_bytes, tensor.hash});
-  }
-  return description;
+  return state_->shelf.describe(step, pin);
 }
 
-Result<std::vector<Damage>> Store::verify(std::optional<Step> step) const {
-  auto listing = state_->list();
-  if (!listing) return listing.error();
-  std::vector<Damage> damaged;
-  bool found = false;
-  for (const Damage& damage : listing->damaged) {
-    if (step && damage.step != *step) continue;
-    found = true;
-    damaged.push_back(damage);
-  }
-  for (const CheckpointInfo& info : listing->checkpoints) {
-    if (step && info.step != *step) continue;
-    found = true;
-    const auto manifest = read_manifest(state_->files, info.path);
-    const Status status =
-        manifest ? check_tensors(state_->files, info.path, *manifest, state_->threads) : manifest.status();
-    // One that was rotated away meanwhile is not damaged.
-    if (!status && !state_->vanished(info.path)) damaged.push_back({info.step, info.path, status.error()});
-  }
-  if (step && !found) return state_->choose(step, "").error();
-  std::sort(damaged.begin(), damaged.end(), [](const Damage& a, const Damage& b) { return a.step < b.step; });
-  return damaged;
-}
+Result<std::vector<Damage>> Store::verify(std::optional<Step> step) const { return state_->shelf.verify(step); }
 
 Result<Loaded> Store::load(std::optional<Step> step, const std::string& pin) const {
-  const auto found = state_->choose(step, pin);
-  if (!found) return found.error();
-  std::vector<Damage> skipped;
-  if (!step && pin.empty()) {
-    auto listing = state_->list();
-    if (!listing) return listing.error();
-    for (Damage& damage : listing->damaged) {
-      if (damage.step > found->front().step) skipped.push_back(std::move(damage));
-    }
-  }
-  for (const CheckpointInfo& info : *found) {
-    auto loaded = state_->load_one(info.path);
-    if (loaded) {
-      loaded->skipped = std::move(skipped);
-      return loaded;
-    }
-    if (step) return loaded.error();
-    if (!state_->vanished(info.path)) skipped.push_back({info.step, info.path, loaded.error()});
-  }
-  if (skipped.empty()) return Error{ErrorCode::kNotFound, shown(state_->dir) + " has no checkpoint any more"};
-  Error none = skipped.back().error;
-  none.message =
-      fmt::format("{} has no whole checkpoint; the newest: {}", shown(state_->dir), skipped.front().error.message);
-  return none;
+  return state_->shelf.load(step, pin);
 }
 
 }  // namespace stoker::save
