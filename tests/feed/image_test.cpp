@@ -119,11 +119,13 @@ TEST(Exif, DamageIsNoOrientationAndNoCrash) {
 }
 
 TEST(JpegScan, OnlyAnEndMarkerBehindTheScanMakesItSafeToSkip) {
-  EXPECT_TRUE(scan_ends_in_eoi(bytes("\1\2\xff\0\3\xff\xd0\4\xff\xff\xd9"s)));
-  EXPECT_FALSE(scan_ends_in_eoi(bytes("\1\2\xff\0\3"s)));
-  EXPECT_FALSE(scan_ends_in_eoi(bytes("\1\xff\xda\2\xff\xd9"s)));
-  EXPECT_FALSE(scan_ends_in_eoi(bytes("\1\xff"s)));
-  EXPECT_FALSE(scan_ends_in_eoi({}));
+  EXPECT_EQ(scan_end(bytes("\1\2\xff\0\3\xff\xd0\4\xff\xd9"s)), ScanEnd::kPlain);
+  EXPECT_EQ(scan_end(bytes("\1\2\xff\xff\0\3\xff\xd9"s)), ScanEnd::kFilled);
+  EXPECT_EQ(scan_end(bytes("\1\2\xff\0\3\xff\xd0\4\xff\xff\xd9"s)), ScanEnd::kFilled);
+  EXPECT_EQ(scan_end(bytes("\1\2\xff\0\3"s)), ScanEnd::kUnknown);
+  EXPECT_EQ(scan_end(bytes("\1\xff\xda\2\xff\xd9"s)), ScanEnd::kUnknown);
+  EXPECT_EQ(scan_end(bytes("\1\xff"s)), ScanEnd::kUnknown);
+  EXPECT_EQ(scan_end({}), ScanEnd::kUnknown);
 }
 
 TEST(Open, HeaderOverThePixelLimitIsRefused) {

@@ -99,6 +99,31 @@ def test_flipped_bits_have_pillows_verdict_and_pixels() -> None:
             assert stoker_refuses(bytes(data)) == pillow_refuses(bytes(data))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_scans_have_pillows_pixels(seed: int) -> None:
+    """What is wrong inside a baseline scan is read as libjpeg reads it: bad codes, early markers, bits that end."""
+    rng = random.Random(seed)
+    picture = Image.open(IMAGES / "leaf_baseline.jpg").convert(rng.choice(["RGB", "L"]))
+    file = io.BytesIO()
+    quality, sampling = rng.choice([30, 75, 92, 100]), rng.choice(["4:4:4", "4:2:2", "4:2:0"])
+    picture.save(file, "JPEG", quality=quality, subsampling=sampling, optimize=rng.random() < 0.7)
+    whole = file.getvalue()
+    scan = whole.index(b"\xff\xda") + 14
+    compared = 0
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(rng.randint(0, 3)):
+            at = rng.randrange(scan, len(data) - 2)
+            new = rng.choice([b"\xff", b"\xff\xff", b"\xff\x00", b"\xff\xd3", b"\xff\xd9", rng.randbytes(3)])
+            data[at : at + rng.choice([0, len(new)])] = new
+        bad = pillow_refuses(bytes(data))
+        assert stoker_refuses(bytes(data)) == bad
+        if not bad:
+            compared += 1
+            assert _native.decode_rgb(bytes(data))[2] == open_bytes(bytes(data)).convert("RGB").tobytes()
+    assert compared > 10
+
+
 def pillow_refuses(data: bytes) -> bool:
     try:
         with warnings.catch_warnings():

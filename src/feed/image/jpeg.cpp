@@ -13,6 +13,7 @@
 
 #include "feed/image/codec.h"
 #include "feed/image/jpeg_header.h"
+#include "feed/image/jpeg_scan.h"
 
 namespace stoker::feed {
 namespace {
@@ -109,7 +110,12 @@ class JpegCodec final : public Codec {
     STOKER_TRY(start());
     const bool partial = may_skip();
     IntBox area{0, 0, header_.width, header_.height};
+    // Where a marker is seen to end the scan, our reader never runs dry and gives what libjpeg's would. Not with fill
+    // bytes: libjpeg reads the unit that they stand in twice, and leaves coefficients of the first time behind.
+    const bool ours =
+        scan_end_ == ScanEnd::kPlain && reader_.take_over(info_, scan_start_, file_.data() + file_.size());
     if (partial) STOKER_TRY(narrow(box, area));
+    if (ours) keep_columns(area);
     STOKER_TRY(read_rows(box, area, sink));
     return partial ? Status() : drain();
   }
@@ -119,6 +125,7 @@ class JpegCodec final : public Codec {
     source_.next_input_byte = file_.data();
     source_.bytes_in_buffer = file_.size();
     outcome_ = JPEG_SUSPENDED;
+    scan_end_ = ScanEnd::kUnknown;
     boolean started = FALSE;
     const bool ok = guarded([this, &started] {
       do outcome_ = jpeg_read_header(&info_, FALSE);
@@ -140,7 +147,8 @@ class JpegCodec final : public Codec {
   bool may_skip() {
     if (info_.arith_code) return false;
     if (jpeg_has_multiple_scans(&info_)) return !smooths_blocks();
-    return scan_ends_in_eoi(file_.subspan(static_cast<std::size_t>(scan_start_ - file_.data())));
+    scan_end_ = scan_end(file_.subspan(static_cast<std::size_t>(scan_start_ - file_.data())));
+    return scan_end_ != ScanEnd::kUnknown;
   }
 
   // An unfinished progressive file is smoothed over several blocks, more than one iMCU of margin can hold.
@@ -169,6 +177,13 @@ class JpegCodec final : public Codec {
                  "libjpeg skipped something else");
     area = {static_cast<int>(x), box.top, static_cast<int>(width), header_.height - box.top};
     return {};
+  }
+
+  // The MCUs of the part that libjpeg delivers, and one more on either side.
+  void keep_columns(const IntBox& area) {
+    // A lone component's MCU is one block, whatever its sampling factor says.
+    const int step = (info_.comps_in_scan == 1 ? 1 : info_.max_h_samp_factor) * DCTSIZE;
+    reader_.keep_columns(area.left / step - 1, (area.left + area.width) / step + 1);
   }
 
   Status read_rows(const IntBox& box, const IntBox& area, RowSink& sink) {
@@ -222,6 +237,7 @@ class JpegCodec final : public Codec {
   Bytes file_;
   ImageInfo header_;
   std::vector<std::uint8_t> band_;
+  ScanReader reader_;
 
   jpeg_decompress_struct info_{};
   jpeg_source_mgr source_{};
@@ -230,6 +246,7 @@ class JpegCodec final : public Codec {
   int outcome_ = JPEG_SUSPENDED;
   int rows_read_ = 0;
   const std::uint8_t* scan_start_ = nullptr;
+  ScanEnd scan_end_ = ScanEnd::kUnknown;
 };
 
 }  // namespace

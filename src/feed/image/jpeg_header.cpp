@@ -115,22 +115,25 @@ class HeaderReader {
 
 Result<ImageInfo> read_jpeg_header(Bytes file) { return HeaderReader(file).read(); }
 
-bool scan_ends_in_eoi(Bytes scan) {
+ScanEnd scan_end(Bytes scan) {
+  ScanEnd end_kind = ScanEnd::kPlain;
   const std::uint8_t* at = scan.data();
   const std::uint8_t* const end = at + scan.size();
   while (end - at >= 2) {
     at = static_cast<const std::uint8_t*>(std::memchr(at, 0xff, static_cast<std::size_t>(end - at - 1)));
-    if (at == nullptr) return false;
+    if (at == nullptr) break;
     const std::uint8_t next = at[1];
-    if (next == kEoi) return true;
-    if (next == 0xff)
+    if (next == kEoi) return end_kind;
+    if (next == 0xff) {
       ++at;
-    else if (next == 0x00 || (next >= kRst0 && next <= kRst7))
+      end_kind = ScanEnd::kFilled;
+    } else if (next == 0x00 || (next >= kRst0 && next <= kRst7)) {
       at += 2;
-    else
-      return false;
+    } else {
+      break;
+    }
   }
-  return false;
+  return ScanEnd::kUnknown;
 }
 
 }  // namespace stoker::feed

@@ -9,8 +9,12 @@ namespace stoker::feed {
 // Errors: kCorrupt; kUnsupported for 12-bit, lossless and other kinds that no 8-bit decoder takes.
 Result<ImageInfo> read_jpeg_header(Bytes file);
 
-// True when the entropy-coded data that start at `scan` run, over restart markers only, into an end-of-image marker:
-// then a decoder cannot run dry in them.
-bool scan_ends_in_eoi(Bytes scan);
+// Where the entropy-coded data that start at `scan` lead to.
+enum class ScanEnd {
+  kUnknown,  // not, over restart markers only, into an end-of-image marker: a decoder may run dry
+  kFilled,   // there, but with fill bytes (ff ff) on the way
+  kPlain,    // there
+};
+ScanEnd scan_end(Bytes scan);
 
 }  // namespace stoker::feed
