@@ -14,6 +14,9 @@ constexpr std::uint8_t kNaturalOrder[64 + 16] = {
     6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31,
     39, 46, 53, 60, 61, 54, 47, 55, 62, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63};
 
+// Where a new table of runs pays for itself within one picture.
+constexpr JDIMENSION kManyUnits = 1500;
+
 // The longest that one symbol and its value can be; refill() leaves at least that many bits.
 constexpr int kMostBits = 17 + 15;
 
@@ -42,14 +45,36 @@ bool has_ff(std::uint64_t word) {
 
 }  // namespace
 
-void HuffmanLook::prepare(const JHUFF_TBL& table, bool is_ac) {
+bool HuffmanLook::prepare(const JHUFF_TBL& table, bool is_ac) {
   if (std::equal(counts_.begin() + 1, counts_.end(), table.bits + 1) &&
       std::equal(symbols_.begin(), symbols_.end(), table.huffval))
-    return;
+    return true;
+  has_runs_ = false;
   std::copy_n(table.bits, counts_.size(), counts_.begin());
   std::copy_n(table.huffval, symbols_.size(), symbols_.begin());
   make_codes();
   make_look(is_ac);
+  return false;
+}
+
+void HuffmanLook::prepare_runs() {
+  if (has_runs_) return;
+  has_runs_ = true;
+  for (std::size_t i = 0; i < look_.size(); ++i) {
+    runs_[i] = look_[i];
+    if (!is_whole(look_[i])) continue;
+    int bits = bits_of(look_[i]);
+    int skip = skip_of(look_[i]);
+    int before = 0;
+    while (skip < DCTSIZE2) {
+      const Entry next = look_[(i << bits) & (look_.size() - 1)];
+      if (!is_whole(next) || bits + bits_of(next) > kLookBits) break;
+      before = skip;
+      bits += bits_of(next);
+      skip += skip_of(next);
+    }
+    runs_[i] = pack(before, std::min(skip, 255), bits | kWhole);
+  }
 }
 
 void HuffmanLook::make_codes() {
@@ -111,7 +136,8 @@ bool ScanReader::take_over(jpeg_decompress_struct& info, const std::uint8_t* beg
     HuffmanLook& dc = dc_[static_cast<std::size_t>(about.dc_tbl_no)];
     HuffmanLook& ac = ac_[static_cast<std::size_t>(about.ac_tbl_no)];
     dc.prepare(*info.dc_huff_tbl_ptrs[about.dc_tbl_no], false);
-    ac.prepare(*info.ac_huff_tbl_ptrs[about.ac_tbl_no], true);
+    const bool known = ac.prepare(*info.ac_huff_tbl_ptrs[about.ac_tbl_no], true);
+    if (known || info.MCUs_per_row * info.MCU_rows_in_scan >= kManyUnits) ac.prepare_runs();
     blocks_[static_cast<std::size_t>(i)] = {&dc, &ac, component};
   }
   last_dc_.fill(0);
@@ -192,31 +218,49 @@ inline int ScanReader::Place::read_dc(const HuffmanLook& look) {
   return size > 0 ? take_value(size) : 0;
 }
 
+// Goes on from coefficient k by one symbol.
 template <bool kStore>
+inline int ScanReader::Place::read_symbol(const HuffmanLook& look, int k, JCOEF* out) {
+  const HuffmanLook::Entry entry = look.at(bits);
+  if (is_whole(entry)) {
+    use(bits_of(entry));
+    k += skip_of(entry);
+    // A run of zeros alone stores one of them, where there is none yet; the end of a block stores nothing.
+    if (kStore && k < HuffmanLook::kEndOfBlock) out[kNaturalOrder[k]] = static_cast<JCOEF>(value_of(entry));
+    return k;
+  }
+  int length = bits_of(entry);
+  int symbol = skip_of(entry);
+  if (entry == 0) symbol = look.slow(bits, length);
+  use(length);
+  const int size = symbol & 15;
+  const int run = symbol >> 4;
+  if (size == 0) return k + (run == 15 ? 16 : HuffmanLook::kEndOfBlock);
+  k += run + 1;
+  const int value = take_value(size);
+  if (kStore) out[kNaturalOrder[k]] = static_cast<JCOEF>(value);
+  return k;
+}
+
 inline void ScanReader::Place::read_ac(const HuffmanLook& look, JCOEF* out) {
   int k = 0;
   do {
     refill();
-    const HuffmanLook::Entry entry = look.at(bits);
-    if (is_whole(entry)) {
+    k = read_symbol<true>(look, k, out);
+  } while (k < DCTSIZE2 - 1);
+}
+
+inline void ScanReader::Place::skip_ac(const HuffmanLook& look) {
+  int k = 0;
+  do {
+    refill();
+    const HuffmanLook::Entry entry = look.has_runs() ? look.run_at(bits) : 0;
+    // All but the last symbol must belong to this block.
+    if (is_whole(entry) && k + value_of(entry) < DCTSIZE2 - 1) {
       use(bits_of(entry));
       k += skip_of(entry);
-      // A run of zeros alone stores one of them, where there is none yet; the end of a block stores nothing.
-      if (kStore && k < HuffmanLook::kEndOfBlock) out[kNaturalOrder[k]] = static_cast<JCOEF>(value_of(entry));
-      continue;
-    }
-    int length = bits_of(entry);
-    int symbol = skip_of(entry);
-    if (entry == 0) symbol = look.slow(bits, length);
-    use(length);
-    const int size = symbol & 15;
-    const int run = symbol >> 4;
-    if (size > 0) {
-      k += run + 1;
-      const int value = take_value(size);
-      if (kStore) out[kNaturalOrder[k]] = static_cast<JCOEF>(value);
     } else {
-      k += run == 15 ? 16 : HuffmanLook::kEndOfBlock;
+      k = read_symbol<false>(look, k, nullptr);
     }
   } while (k < DCTSIZE2 - 1);
 }
@@ -228,12 +272,13 @@ void ScanReader::read_unit(JBLOCKROW* blocks) {
     const Block& block = blocks_[static_cast<std::size_t>(i)];
     int& dc = last_dc_[static_cast<std::size_t>(block.component)];
     dc = static_cast<int>(static_cast<unsigned>(dc) + static_cast<unsigned>(place.read_dc(*block.dc)));
-    JCOEF* out = nullptr;
     if constexpr (kStore) {
-      out = **(blocks + i);
+      JCOEF* out = **(blocks + i);
       out[0] = static_cast<JCOEF>(dc);
+      place.read_ac(*block.ac, out);
+    } else {
+      place.skip_ac(*block.ac);
     }
-    place.read_ac<kStore>(*block.ac, out);
   }
   place_ = place;
 }

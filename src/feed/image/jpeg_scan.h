@@ -34,8 +34,13 @@ class HuffmanLook {
   static constexpr int kBitsMask = 0x3f;
   static constexpr int kEndOfBlock = 128;  // a skip past any block
 
-  // Makes the tables, unless `table` is the one that they are of already.
-  void prepare(const JHUFF_TBL& table, bool is_ac);
+  // Makes the tables, unless `table` is the one that they are of already. True: it is.
+  bool prepare(const JHUFF_TBL& table, bool is_ac);
+  // For AC codes that are only to be counted through: as many symbols as the bits hold. It takes the time of some
+  // hundred units, so it must be worth that. What stands in for the value: the coefficients before the last symbol.
+  void prepare_runs();
+  bool has_runs() const { return has_runs_; }
+  Entry run_at(std::uint64_t bits) const { return runs_[bits >> (64 - kLookBits)]; }
   Entry at(std::uint64_t bits) const { return look_[bits >> (64 - kLookBits)]; }
   // The symbol whose code `bits` begins with, of any length; `used` is the code's length. No code: 0, 17 bits.
   int slow(std::uint64_t bits, int& used) const;
@@ -47,6 +52,8 @@ class HuffmanLook {
   static Entry* add_code(Entry* out, int length, int symbol, bool is_ac);
 
   std::array<Entry, 1 << kLookBits> look_{};
+  std::array<Entry, 1 << kLookBits> runs_{};
+  bool has_runs_ = false;
   std::array<std::uint8_t, 17> counts_{};
   std::array<std::uint8_t, 256> symbols_{};
   std::array<std::int32_t, 18> last_code_{};  // of each length, −1: none; [17] ends every search
@@ -87,7 +94,9 @@ class ScanReader {
     int take_value(int count);
     int read_dc(const HuffmanLook& look);
     template <bool kStore>
+    int read_symbol(const HuffmanLook& look, int k, JCOEF* out);
     void read_ac(const HuffmanLook& look, JCOEF* out);
+    void skip_ac(const HuffmanLook& look);
   };
 
   static boolean decode_mcu(j_decompress_ptr info, JBLOCKROW* blocks);
