@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import signal
 import subprocess
+import time
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +140,187 @@ def expect_hta_explained(cli: Cli, shared: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_difference_from_hta_is_one_of_its_rules(cli: Cli, shared: Path, name: str) -> None:
     expect_hta_explained(cli, shared, name)
+
+
+def refused(cli: Cli, *words: str | Path) -> str:
+    """What is said where the answer is no."""
+    done = cli("trace", *words)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    return done.stderr
+
+
+def test_what_is_no_trace_is_refused_with_the_next_step(cli: Cli, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.json"
+    empty.touch()
+    assert refused(cli, empty).startswith(
+        f"error: {empty} is empty\nhint: the profiler writes its file when it stops"
+    )
+    other = tmp_path / "other.json"
+    other.write_text('{"a": 1}')
+    assert refused(cli, other).startswith(f"error: {other} is not a profiler trace")
+    assert refused(cli, tmp_path) == (
+        f"error: {tmp_path} is a directory\nhint: give the trace files in it: {tmp_path}/*.json*\n"
+    )
+    assert refused(cli, tmp_path / "absent.json").startswith("error: cannot look at ")
+    assert "is not a regular file" in refused(cli, "/dev/null")
+
+
+def test_command_line_is_checked(cli: Cli) -> None:
+    for words, says in [((), "files"), (("--jsn", "x"), "--json"), (("--html", "a", "x"), "--html")]:
+        done = cli("trace", *words)
+        assert done.returncode == 2, words
+        assert says in done.stderr
+    helped = cli("trace", "--help")
+    assert helped.returncode == 0
+    assert "FILE.json[.gz]" in helped.stdout
+
+
+def test_error_is_one_object_in_json(cli: Cli, tmp_path: Path) -> None:
+    done = cli("trace", tmp_path / "absent.json", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["schema"] == "stoker.error.v1"
+
+
+def test_several_ranks_are_judged_together(cli: Cli, shared: Path, tmp_path: Path) -> None:
+    files = [shared / f"data/kineto-traces/sampled-rank-{i}.json.gz" for i in (0, 1)]
+    answer = ask(cli, *files)
+    assert [r["rank"] for r in answer["ranks"]] == [0, 1]
+    assert answer["ranks"][0] == ask(cli, files[0])["ranks"][0]
+    assert "straggler" in [f["cause"] for f in answer["findings"]]
+    assert answer["verdict"] == answer["findings"][0]["cause"]
+
+    done = cli("trace", files[0], tmp_path / "absent.json", "--json")
+    assert done.returncode == 1
+    partly = json.loads(done.stdout)
+    assert len(partly["ranks"]) == 1
+    assert partly["failed"][0]["file"] == str(tmp_path / "absent.json")
+
+
+def test_schema_has_the_promised_fields(cli: Cli) -> None:
+    answer = ask(cli, ROOT / "tests/data/kineto/ddp-step-end.json.gz")
+    assert answer["schema"] == "stoker.trace.v1"
+    (rank,) = answer["ranks"]
+    assert rank["rank"] == 1
+    numbers = ("idle_us", "compute_us", "non_compute_us", "kernel_us", "comm_overlap_pct")
+    assert all(isinstance(rank[name], float) for name in numbers)
+    assert {"stream", "host_wait_us", "kernel_wait_us", "other_us"} <= rank["streams"][0].keys()
+    assert {"name", "class", "count", "total_us"} <= rank["kernels"][0].keys()
+    assert rank["memory"][0]["peak_allocated_bytes"] >= max(
+        p["allocated_bytes"] for p in rank["memory"][0]["timeline"]
+    )
+    assert rank["table_bytes"] > 0
+
+
+def test_terminal_says_the_verdict_and_its_fix(cli: Cli) -> None:
+    done = cli("trace", ROOT / "tests/data/kineto/mi250-toy.json.gz")
+    assert done.returncode == 0
+    assert "Tensor Cores: unavailable: an AMD device" in done.stdout
+    assert "verdict: The GPU waits for the host to launch its next kernel [launch-bound]" in done.stdout
+    assert all(len(line) <= 120 for line in done.stdout.splitlines())
+
+
+def test_damaged_traces_are_read_as_far_as_they_go(cli: Cli, tmp_path: Path) -> None:
+    whole = (ROOT / "tests/data/kineto/overlapping-pieces.json.gz").read_bytes()
+    text = gzip.decompress(whole)
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(text[: len(text) * 2 // 3])
+    done = cli("trace", cut, "--json")
+    assert done.returncode == 0
+    assert "its JSON ends early at byte" in done.stderr
+    rank = json.loads(done.stdout)["ranks"][0]
+    assert 1000 < rank["events_kept"] < 3274
+    assert len(rank["problems"]) == 1
+
+    packed = tmp_path / "cut.json.gz"
+    packed.write_bytes(whole[: len(whole) * 2 // 3])
+    assert "its gzip data ends early" in cli("trace", packed).stderr
+
+    odd = tmp_path / "odd.json"
+    odd.write_bytes(
+        text.replace(b'"dur":', b'"dur":-', 1).replace(b'"name":"aten::', b'"name":"\x01\x1b[31maten::')
+    )
+    done = cli("trace", odd)
+    assert "1 events have a negative duration; left out" in done.stderr
+    assert "\x1b" not in done.stdout
+
+
+def members(tmp_path: Path, count: int) -> Path:
+    """A gzip file of `count` MB of flow events that inflates to a list; each member is the same."""
+    flow = b'{"ph":"s","id":1,"pid":1,"tid":2,"ts":3,"cat":"ac2g","name":"ac2g"},'
+    member = gzip.compress(flow * (1_000_000 // len(flow)))
+    path = tmp_path / "long.json.gz"
+    path.write_bytes(gzip.compress(b"[") + member * count + gzip.compress(flow[:-1] + b"]"))
+    return path
+
+
+def test_text_is_never_in_memory(tmp_path: Path) -> None:
+    trace = [ROOT / "build/release/bin/stoker", "trace", members(tmp_path, 600), "--json"]
+    limited = [
+        "sh",
+        "-c",
+        'ulimit -v 250000; exec "$@"',
+        "sh",
+    ]  # KiB, of which each thread's heap reserves 64 MiB
+    done = subprocess.run([*limited, *trace], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ranks"][0]["text_bytes"] > 580_000_000
+
+
+def test_interrupt_stops_at_once(tmp_path: Path) -> None:
+    command = [ROOT / "build/release/bin/stoker", "trace", members(tmp_path, 6000)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        out, said = child.communicate(timeout=20)
+        assert time.monotonic() - sent < 1
+    assert child.returncode == 1
+    assert out == ""
+    assert said.startswith("error: stopped while reading the trace")
+
+
+class Page(HTMLParser):
+    """Checks that elements nest, and keeps what is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        assert not {name for name, _ in attrs} & {"src", "href", "onload", "onerror"}
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_page_is_one_file_that_no_name_can_break(cli: Cli, tmp_path: Path) -> None:
+    text = gzip.decompress((ROOT / "tests/data/kineto/ddp-step-end.json.gz").read_bytes())
+    evil = tmp_path / "evil.json"
+    evil.write_bytes(text.replace(b"ncclKernel_", b'ncclKernel_<script>alert(1)</script>&\\"'))
+    page = tmp_path / "page.html"
+    done = cli("trace", evil, "-o", page, "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["page"] == str(page)
+    parsed = Page()
+    parsed.feed(page.read_text())
+    assert parsed.open == []
+    assert "script" not in parsed.seen
+    assert {"table", "svg", "caption"} <= parsed.seen
+    assert '<script>alert(1)</script>&"AllReduce' in parsed.text
+    assert "Verdict: " in parsed.text
+    assert "Memory of device 1: at most" in parsed.text
+    refused_page = cli("trace", evil, "-o", tmp_path / "no/such/page.html")
+    assert refused_page.returncode == 1
+    assert "no/such" in refused_page.stderr

@@ -161,6 +161,9 @@ std::vector<Finding> judge_kineto(const std::vector<KinetoRank>& ranks);
 // {"schema": "stoker.trace.v1", "ranks": […], "findings": […]}.
 Json to_json(const std::vector<KinetoRank>& ranks, const std::vector<Finding>& findings);
 
+// One HTML file, without a script and without the network; the first 100 rows of each table.
+std::string kineto_page(const std::vector<KinetoRank>& ranks, const std::vector<Finding>& findings);
+
 // A screen for one rank: lines without colour.
 std::vector<std::string> kineto_summary(const KinetoRank& rank);
 

@@ -1,8 +1,11 @@
 // The result as JSON: microseconds, by the field names of docs/guide/trace.md.
 #include "stoker/watch/kineto.h"
+#include "watch/kineto/percent.h"
 
 namespace stoker::watch {
 namespace {
+
+using kineto::percent;
 
 Json us(std::int64_t ns) { return static_cast<double>(ns) / 1000.0; }
 
@@ -12,10 +15,6 @@ Json plain(const Signal<T>& signal) {
   return signal ? Json(*signal) : Json(signal);
 }
 Json missing(const std::string& why) { return Json(Signal<double>::unavailable(why)); }
-
-double pct(std::int64_t part, std::int64_t whole) {
-  return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0.0;
-}
 
 Json stream_json(const StreamUse& use) {
   return Json::object({{"stream", use.stream},
@@ -56,7 +55,7 @@ Json tensor_json(const GpuUse& gpu) {
   if (!gpu.tensor_cores) return Json(Signal<double>::unavailable(gpu.tensor_cores.why));
   return Json::object({{"tensor_us", us((*gpu.tensor_cores).tensor_ns)},
                        {"matrix_us", us((*gpu.tensor_cores).matrix_ns)},
-                       {"of_matrix_pct", pct((*gpu.tensor_cores).tensor_ns, (*gpu.tensor_cores).matrix_ns)}});
+                       {"of_matrix_pct", percent((*gpu.tensor_cores).tensor_ns, (*gpu.tensor_cores).matrix_ns)}});
 }
 
 void set_gpu(const GpuUse& gpu, Json& out) {
@@ -73,7 +72,7 @@ void set_gpu(const GpuUse& gpu, Json& out) {
   out.set("comm_overlap_pct", plain(gpu.communication_overlap_pct));
   out.set("communication_us", us(gpu.communication_ns));
   out.set("exposed_communication_us", us(gpu.exposed_communication_ns));
-  out.set("exposed_communication_pct", pct(gpu.exposed_communication_ns, gpu.span_ns));
+  out.set("exposed_communication_pct", percent(gpu.exposed_communication_ns, gpu.span_ns));
   out.set("memory_us", us(gpu.memory_ns));
   out.set("breakdown_us", std::move(combinations));
   out.set("idle_split", Json::object({{"host_wait_us", us(gpu.idle.host_wait_ns)},
@@ -81,7 +80,7 @@ void set_gpu(const GpuUse& gpu, Json& out) {
                                       {"other_us", us(gpu.idle.other_ns)},
                                       {"data_wait_us", us(gpu.data_wait_ns)},
                                       {"launch_bound_us", us(gpu.launch_bound_ns)}}));
-  out.set("launch_bound_pct", pct(gpu.launch_bound_ns, gpu.span_ns));
+  out.set("launch_bound_pct", percent(gpu.launch_bound_ns, gpu.span_ns));
   out.set("launches", launches_json(gpu.launches));
   out.set("tensor_cores", tensor_json(gpu));
   out.set("streams", std::move(streams));

@@ -6,6 +6,7 @@
 
 #include "stoker/base/units.h"
 #include "stoker/watch/kineto.h"
+#include "watch/kineto/percent.h"
 
 namespace stoker::watch {
 namespace {
@@ -17,9 +18,7 @@ constexpr std::uint64_t kLeastSteps = 2;
 struct Case {
   const KinetoRank& rank;
   const GpuUse& gpu;
-  double pct(std::int64_t ns) const {
-    return gpu.span_ns > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(gpu.span_ns) : 0;
-  }
+  double pct(std::int64_t ns) const { return kineto::percent(ns, gpu.span_ns); }
   std::string part(std::string_view what, std::int64_t ns) const {
     return fmt::format("rank {}: {} {} of {} ({:.1f} %)", rank.rank, what,
                        format_duration(std::chrono::nanoseconds(ns)),
@@ -153,7 +152,10 @@ void judge_rank(const KinetoRank& rank, std::vector<Finding>& out) {
 
 // The rank that computes longest holds up the others, who wait for it in their communication.
 void judge_ranks_together(const std::vector<const KinetoRank*>& ranks, std::vector<Finding>& out) {
-  if (ranks.size() < 2) return;
+  const bool one_job = std::all_of(ranks.begin(), ranks.end(), [&](const KinetoRank* rank) {
+    return rank->world_size.value == ranks.front()->world_size.value;
+  });
+  if (ranks.size() < 2 || !one_job) return;
   const auto less = [](const KinetoRank* a, const KinetoRank* b) {
     return (*a->gpu).compute_ns < (*b->gpu).compute_ns;
   };
@@ -161,8 +163,7 @@ void judge_ranks_together(const std::vector<const KinetoRank*>& ranks, std::vect
   const auto low = (*(*least)->gpu).compute_ns;
   const auto high = (*(*most)->gpu).compute_ns;
   const bool communicates = (*(*least)->gpu).communication_ns > 0;
-  if (!communicates || low <= 0 || 100.0 * static_cast<double>(high - low) / static_cast<double>(low) < kStragglerOver)
-    return;
+  if (!communicates || low <= 0 || kineto::percent(high - low, low) < kStragglerOver) return;
   Finding found = finding(
       "straggler", fmt::format("Rank {} computes longer than the others, who wait for it", (*most)->rank), high - low);
   found.evidence = {fmt::format("compute: rank {} {}, rank {} {}", (*most)->rank,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stoker/base/text.h"
+#include "watch/kineto/analyse.h"
 #include "watch/kineto/gpu_work.h"
 
 namespace stoker::watch {
@@ -52,14 +53,11 @@ const char* name(WorkClass work) {
   return "compute";
 }
 
-Result<KinetoRank> read_kineto(FileSystem& fs, const std::filesystem::path& file, std::int64_t place,
-                               const KinetoOptions& options) {
-  const std::string shown = printable(file.native());
-  auto source = open_trace(fs, file, shown);
-  if (!source) return source.error();
-  auto read = kineto::read_text(**source, shown, options);
+Result<KinetoRank> kineto::analyse(ByteSource& source, const std::filesystem::path& file, std::int64_t place,
+                                   const KinetoOptions& options) {
+  auto read = read_text(source, printable(file.native()), options);
   if (!read) return read.error();
-  const kineto::TraceText& trace = *read;
+  const TraceText& trace = *read;
 
   KinetoRank out;
   out.file = file;
@@ -67,18 +65,25 @@ Result<KinetoRank> read_kineto(FileSystem& fs, const std::filesystem::path& file
   std::int64_t first = INT64_MAX;
   std::int64_t last = INT64_MIN;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
-    const kineto::Event& event = trace.events[i];
+    const Event& event = trace.events[i];
     first = std::min(first, event.start_ns);
-    last = std::max(last, event.kind == kineto::Kind::kMemory ? event.start_ns : event.end_ns());
+    last = std::max(last, event.kind == Kind::kMemory ? event.start_ns : event.end_ns());
   }
   if (trace.events.size() > 0) out.duration_ns = last - first;
-  const kineto::GpuWork work = kineto::select_work(trace);
+  const GpuWork work = select_work(trace);
   out.window = work.window;
-  out.gpu = kineto::measure_gpu(trace, work);
-  out.steps = kineto::measure_steps(trace, work, first);
-  out.ops = kineto::measure_ops(trace);
-  out.memory = kineto::measure_memory(trace, first);
+  out.gpu = measure_gpu(trace, work);
+  out.steps = measure_steps(trace, work, first);
+  out.ops = measure_ops(trace);
+  out.memory = measure_memory(trace, first);
   return out;
+}
+
+Result<KinetoRank> read_kineto(FileSystem& fs, const std::filesystem::path& file, std::int64_t place,
+                               const KinetoOptions& options) {
+  auto source = open_trace(fs, file, printable(file.native()));
+  if (!source) return source.error();
+  return kineto::analyse(**source, file, place, options);
 }
 
 }  // namespace stoker::watch

@@ -1,5 +1,6 @@
 #include "watch/kineto/reader.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -181,6 +182,7 @@ class Reader {
       });
       if (!got) return got.error();
       if (*got != Scan::kOk) {
+        window_.advance(std::min(window_.rest().find_first_not_of(", \r\n\t"), window_.rest().size()));
         const std::uint64_t place = window_.offset();
         const auto found = find_next_event();
         if (!found) return found.error();

@@ -6,9 +6,13 @@
 #include "stoker/base/text.h"
 #include "stoker/base/units.h"
 #include "stoker/watch/kineto.h"
+#include "watch/kineto/events.h"
+#include "watch/kineto/percent.h"
 
 namespace stoker::watch {
 namespace {
+
+using kineto::percent;
 
 constexpr std::size_t kKernelsShown = 8;
 constexpr std::size_t kOpsShown = 5;
@@ -16,10 +20,6 @@ constexpr std::size_t kStepsShown = 8;
 constexpr std::size_t kNameShown = 60;
 
 std::string took(std::int64_t ns) { return format_duration(std::chrono::nanoseconds(ns)); }
-
-double pct(std::int64_t part, std::int64_t whole) {
-  return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0.0;
-}
 
 // A kernel's name without the arguments that fill lines: "void " before it and what lies in <> and () behind it.
 std::string short_name(const std::string& full) {
@@ -39,8 +39,8 @@ std::string short_name(const std::string& full) {
 
 void say_time(const GpuUse& gpu, std::vector<std::string>& out) {
   const auto line = [&](std::string_view what, std::int64_t ns, int indent = 2) {
-    out.push_back(
-        fmt::format("{:{}}{:<{}} {:>10}  {:5.1f} %", "", indent, what, 34 - indent, took(ns), pct(ns, gpu.span_ns)));
+    out.push_back(fmt::format("{:{}}{:<{}} {:>10}  {:5.1f} %", "", indent, what, 34 - indent, took(ns),
+                              percent(ns, gpu.span_ns)));
   };
   line("span of GPU work", gpu.span_ns);
   line("computing", gpu.compute_ns);
@@ -68,13 +68,14 @@ void say_streams(const GpuUse& gpu, std::vector<std::string>& out) {
 
 void say_kernels(const GpuUse& gpu, std::vector<std::string>& out) {
   std::int64_t all = 0;
-  for (const KernelUse& kernel : gpu.kernels) all += kernel.total_ns;
+  for (const KernelUse& kernel : gpu.kernels) kineto::add_ns(all, kernel.total_ns);
   out.push_back(
       fmt::format("  kernels: {} names, {} runs, {} in all", gpu.kernels.size(), format_count(gpu.count), took(all)));
   for (std::size_t i = 0; i < std::min(kKernelsShown, gpu.kernels.size()); ++i) {
     const KernelUse& kernel = gpu.kernels[i];
-    out.push_back(fmt::format("  {:5.1f} % {:>10} {:>8} x  {:<13} {}", pct(kernel.total_ns, all), took(kernel.total_ns),
-                              format_count(kernel.count), name(kernel.work), short_name(kernel.name)));
+    out.push_back(fmt::format("  {:5.1f} % {:>10} {:>8} x  {:<13} {}", percent(kernel.total_ns, all),
+                              took(kernel.total_ns), format_count(kernel.count), name(kernel.work),
+                              short_name(kernel.name)));
   }
   const Launches& launches = gpu.launches;
   out.push_back(
@@ -84,7 +85,7 @@ void say_kernels(const GpuUse& gpu, std::vector<std::string>& out) {
   if (gpu.tensor_cores) {
     out.push_back(fmt::format("  Tensor Cores: {} of {} in matrix kernels ({:.1f} %)",
                               took((*gpu.tensor_cores).tensor_ns), took((*gpu.tensor_cores).matrix_ns),
-                              pct((*gpu.tensor_cores).tensor_ns, (*gpu.tensor_cores).matrix_ns)));
+                              percent((*gpu.tensor_cores).tensor_ns, (*gpu.tensor_cores).matrix_ns)));
   } else {
     out.push_back("  Tensor Cores: unavailable: " + gpu.tensor_cores.why);
   }
