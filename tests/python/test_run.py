@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -227,20 +228,28 @@ def test_torch_is_not_imported_for_a_script_that_does_not_want_it(
     assert out.stdout.startswith("False False\n")
 
 
-def start_endless(script: Callable[..., Path], tmp_path: Path) -> subprocess.Popen[bytes]:
-    parent = subprocess.Popen([STOKER, "run", "--no-report", "--", sys.executable, str(script(ENDLESS))])
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "begun").exists():
-        assert time.monotonic() < deadline
-        assert parent.poll() is None
-        time.sleep(0.05)
-    return parent
+@pytest.fixture
+def endless(script: Callable[..., Path], tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A recorded script that trains for ever; both processes are gone after the test, whatever became of it."""
+    parent = subprocess.Popen(
+        [STOKER, "run", "--no-report", "--", sys.executable, str(script(ENDLESS))], start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < deadline
+            assert parent.poll() is None
+            time.sleep(0.05)
+        yield parent
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
 
 
-def test_sigkill_of_the_trainee_is_reported(script: Callable[..., Path], tmp_path: Path) -> None:
-    parent = start_endless(script, tmp_path)
+def test_sigkill_of_the_trainee_is_reported(endless: subprocess.Popen[bytes]) -> None:
     os.kill(run_json()["trainee_pid"], signal.SIGKILL)
-    assert parent.wait(30) == 137
+    assert endless.wait(30) == 137
     kept = run_json()
     assert kept["outcome"]["kind"] == "signal"
     assert kept["outcome"]["signal"] == 9
@@ -248,10 +257,9 @@ def test_sigkill_of_the_trainee_is_reported(script: Callable[..., Path], tmp_pat
     assert no_ring_left(the_run())
 
 
-def test_sigterm_is_passed_on(script: Callable[..., Path], tmp_path: Path) -> None:
-    parent = start_endless(script, tmp_path)
-    parent.terminate()
-    assert parent.wait(30) == 128 + signal.SIGTERM
+def test_sigterm_is_passed_on(endless: subprocess.Popen[bytes]) -> None:
+    endless.terminate()
+    assert endless.wait(30) == 128 + signal.SIGTERM
     assert run_json()["outcome"]["signal"] == signal.SIGTERM
 
 
@@ -263,12 +271,11 @@ def wait_for_end(pid: int) -> None:
 
 
 def test_sigkill_of_the_parent_loses_nothing_and_the_trainee_trains_on(
-    script: Callable[..., Path], cli: Cli, tmp_path: Path
+    endless: subprocess.Popen[bytes], cli: Cli, tmp_path: Path
 ) -> None:
-    parent = start_endless(script, tmp_path)
     trainee = run_json()["trainee_pid"]
-    parent.kill()
-    parent.wait()
+    endless.kill()
+    endless.wait()
     before = time.monotonic_ns()
     time.sleep(0.5)  # the trainee's own time: it goes on without us
     out = cli("report", "--json")
@@ -292,13 +299,12 @@ def test_sigkill_of_the_parent_loses_nothing_and_the_trainee_trains_on(
 
 
 def test_sigkill_of_both_leaves_what_had_been_reported(
-    script: Callable[..., Path], cli: Cli, tmp_path: Path
+    endless: subprocess.Popen[bytes], cli: Cli, tmp_path: Path
 ) -> None:
-    parent = start_endless(script, tmp_path)
     trainee = run_json()["trainee_pid"]
-    parent.kill()
+    endless.kill()
     os.kill(trainee, signal.SIGKILL)
-    parent.wait()
+    endless.wait()
     wait_for_end(trainee)
     out = cli("report")
     assert out.returncode == 0, out.stderr
