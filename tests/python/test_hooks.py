@@ -20,7 +20,7 @@ from leaf_folder import make_folder
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from stoker.hooks import hook_file, loader_facts, on_import, pure_ring, sites, torch_hooks  # noqa: E402
+from stoker.hooks import hook_file, loader_facts, model_facts, on_import, pure_ring, sites, torch_hooks  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
 
@@ -390,3 +390,45 @@ def test_forked_child_is_silent(tmp_path: Path) -> None:
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
     )
     assert out.stdout == ""
+
+
+def conv_net() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 4, 3))
+
+
+IMAGES = torch.zeros(2, 3, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("model", "images", "convolutions", "channels_last"),
+    [
+        (conv_net(), IMAGES, 3, False),
+        (conv_net().to(memory_format=torch.channels_last), IMAGES, 3, True),  # type: ignore[call-overload]
+        (conv_net(), IMAGES.to(memory_format=torch.channels_last), 3, True),
+        (nn.Sequential(nn.Flatten(), nn.Linear(192, 2)), IMAGES, 0, False),
+    ],
+)
+def test_models_layout_is_noted_once(
+    keeper: Keeper,
+    monkeypatch: pytest.MonkeyPatch,
+    model: nn.Module,
+    images: torch.Tensor,
+    convolutions: int,
+    channels_last: bool,
+) -> None:
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(hook_file, "set_python", lambda **facts: told.append(facts["model"]))
+    list(model.parameters())  # as every optimizer asks: by this the model is known
+    for _ in range(2):
+        model(images)
+    assert [(one["convolutions"], one["channels_last"]) for one in told] == [(convolutions, channels_last)]
+    assert told[0]["parameters"] == sum(weight.numel() for weight in model.parameters())
+
+
+def test_the_larger_of_two_models_is_the_one_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(hook_file, "set_python", lambda **facts: told.append(facts["model"]["parameters"]))
+    model_facts.forget()
+    for width in (2, 8, 4):
+        model_facts.note(nn.Linear(width, 1, bias=False), ())
+    assert told == [2, 8]

@@ -106,6 +106,31 @@ TEST(Verdict, ComputeWithSomeOtherTimeIsComputeBound) {
   EXPECT_EQ(verdict.first().cause, "compute-bound");
 }
 
+// What is done already is not advised; a model without convolutions has no layout to change.
+TEST(Verdict, ChannelsLastIsAdvisedOnlyToConvolutionsThatDoNotUseIt) {
+  const LoopShape shape{.wait_ms = 1, .forward_ms = 30, .backward_ms = 45, .other_ms = 14};
+  const auto fix_line = [&](bool channels_last, int convolutions) {
+    VerdictInputs inputs = image_folder();
+    inputs.channels_last = channels_last;
+    inputs.convolutions = convolutions;
+    const Verdict verdict = verdict_of(shape, inputs);
+    EXPECT_EQ(verdict.first().cause, "compute-bound");
+    return verdict.first().fix_line;
+  };
+  EXPECT_EQ(fix_line(false, 5), "model = model.to(memory_format=torch.channels_last)");
+  EXPECT_EQ(fix_line(true, 5), "");
+  EXPECT_EQ(fix_line(false, 0), "");
+}
+
+TEST(VerdictInputs, TheModelsLayoutIsReadFromTheRun) {
+  const Json model = Json::object({{"channels_last", true}, {"convolutions", 5}});
+  const VerdictInputs inputs = inputs_from(RunBuilder().set("python", Json::object({{"model", model}})).build());
+  ASSERT_TRUE(inputs.channels_last);
+  EXPECT_TRUE(*inputs.channels_last);
+  EXPECT_EQ(inputs.convolutions, 5);
+  EXPECT_FALSE(inputs_from(RunBuilder().build()).channels_last);
+}
+
 TEST(Verdict, LongSavesAreCheckpointBound) {
   const Verdict verdict = verdict_of({.wait_ms = 1, .checkpoint_ms = 900}, image_folder());
   EXPECT_EQ(verdict.first().cause, "checkpoint-bound");

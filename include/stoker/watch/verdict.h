@@ -45,8 +45,11 @@ struct VerdictInputs {
   Signal<bool> accelerable = Signal<bool>::unavailable("the script's loaders were not recorded");
   std::string not_known;     // where it does not: the part of the loader that it does not know
   bool accelerated = false;  // the training loader is Stoker's already
-  bool gpu = false;          // the trainee computes on a GPU
-  int torch_threads = 0;     // 0: not recorded
+  // Of the largest model that trains: whether its convolutions run in channels_last already; false also without any.
+  Signal<bool> channels_last = Signal<bool>::unavailable("the model was not recorded");
+  int convolutions = 0;   // in that model; 0 also where it is not known
+  bool gpu = false;       // the trainee computes on a GPU
+  int torch_threads = 0;  // 0: not recorded
 };
 // The facts of the training loader in run.json: the largest of the recorded ones, as none is marked. Null: none is
 // there.

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import sites
+from . import model_facts, sites
 from .patching import replace
 
 _FORWARD = sites.Site("forward")
@@ -46,6 +46,7 @@ class ModuleHooks:
         import torch
 
         self._torch = torch
+        model_facts.forget()
         base = torch.nn.Module
         self._ignored: tuple[type, ...] = (torch.jit.ScriptModule,)
         for name in _TELLTALES:
@@ -97,6 +98,7 @@ class ModuleHooks:
             training = module.training and is_grad_enabled()
             if training and module not in self._trained:
                 self._trained.add(module)
+                model_facts.note(module, args)
             site = _FORWARD if training else _EVAL_FORWARD
             self._depth = 1
             site.begin()

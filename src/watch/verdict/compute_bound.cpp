@@ -20,6 +20,12 @@ Finding compute(const Case& run) {
   return finding;
 }
 
+// False where the model is known to have no convolutions, or to run them in channels_last already.
+bool layout_may_help(const VerdictInputs& inputs) {
+  if (!inputs.channels_last) return true;
+  return inputs.convolutions > 0 && !*inputs.channels_last;
+}
+
 }  // namespace
 
 std::optional<Finding> nothing_to_fix(const Case& run) {
@@ -42,6 +48,12 @@ std::optional<Finding> compute_bound(const Case& run) {
   if (run.inputs.gpu) {
     finding.fix = "Let the GPU's faster formats do the work";
     finding.fix_line = "with torch.autocast('cuda', dtype=torch.float16):";
+  } else if (!layout_may_help(run.inputs)) {
+    finding.fix = run.inputs.convolutions > 0
+                      ? "None known around the model: its convolutions use channels_last already; a faster step can "
+                        "only come from the model itself"
+                      : "None known around the model; a faster step can only come from the model itself";
+    finding.gain = Signal<Gain>::unavailable("there is no fix to predict for");
   } else {
     finding.fix = "Let the convolutions use the layout that the CPU is fastest with";
     finding.fix_line = "model = model.to(memory_format=torch.channels_last)";

@@ -34,6 +34,10 @@ VerdictInputs inputs_from(const RunData& data) {
   VerdictInputs inputs;
   inputs.gpu = gpu_was_busy(data);
   inputs.torch_threads = static_cast<int>(data.run["python"]["torch_threads"].as_int());
+  if (const Json& model = data.run["python"]["model"]; model["channels_last"].is_bool()) {
+    inputs.channels_last = model["channels_last"].as_bool();
+    inputs.convolutions = static_cast<int>(model["convolutions"].as_int());
+  }
   inputs.accelerated = data.run["accelerate"]["applied"].as_bool();
   if (const Json* loader = training_loader(data.run)) {
     inputs.accelerable = accelerable(*loader);
