@@ -1,8 +1,9 @@
 #include "stoker/base/hash.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 #include <zlib.h>
+
+#include STOKER_XXHASH_HEADER  // whose macros stand for the functions that suit this CPU
 
 namespace stoker {
 namespace {

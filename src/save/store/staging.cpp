@@ -1,5 +1,8 @@
 #include "save/store/staging.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -15,6 +18,33 @@ namespace stoker::save {
 namespace {
 
 constexpr std::size_t kCopyPiece = std::size_t{2} << 20;
+
+// Around the cache: an ordinary store first reads the line that it is about to overwrite, a third of the traffic, and
+// drives from the cache what the training has there.
+#ifdef __SSE2__
+void copy_past_cache(std::byte* to, const std::byte* from, std::size_t size) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t head = std::min(size, (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);
+  std::memcpy(to, from, head);
+  std::size_t at = head;
+  for (; at + kLine <= size; at += kLine) {
+    const auto* in = reinterpret_cast<const __m128i*>(from + at);
+    auto* out = reinterpret_cast<__m128i*>(to + at);
+    const __m128i a = _mm_loadu_si128(in);
+    const __m128i b = _mm_loadu_si128(in + 1);
+    const __m128i c = _mm_loadu_si128(in + 2);
+    const __m128i d = _mm_loadu_si128(in + 3);
+    _mm_stream_si128(out, a);
+    _mm_stream_si128(out + 1, b);
+    _mm_stream_si128(out + 2, c);
+    _mm_stream_si128(out + 3, d);
+  }
+  std::memcpy(to + at, from + at, size - at);
+  _mm_sfence();
+}
+#else
+void copy_past_cache(std::byte* to, const std::byte* from, std::size_t size) { std::memcpy(to, from, size); }
+#endif
 
 }  // namespace
 
@@ -44,7 +74,8 @@ void copy_all(std::span<const Copy> copies, int threads) {
   }
   // A thread costs about as much as copying half a megabyte.
   const auto worth = static_cast<int>(std::min<std::size_t>(threads, 1 + total / kCopyPiece));
-  parallel_for(pieces.size(), worth, [&](std::size_t i) { std::memcpy(pieces[i].to, pieces[i].from, pieces[i].size); });
+  parallel_for(pieces.size(), worth,
+               [&](std::size_t i) { copy_past_cache(pieces[i].to, pieces[i].from, pieces[i].size); });
 }
 
 StagingBuffer::~StagingBuffer() { release(); }
