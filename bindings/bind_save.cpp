@@ -32,6 +32,8 @@ save::Keep keep_of(const Json& keep) {
   save::Keep made;
   made.last = static_cast<std::size_t>(keep["last"].as_int());
   made.every_steps = keep["every_steps"].as_int();
+  made.every = Nanoseconds(keep["every_ns"].as_int());
+  made.every_epochs = keep["every_epochs"].as_int();
   made.best_metric = keep["best_metric"].as_string();
   made.better = keep["better"].as_string() == "lower" ? save::Better::kLower : save::Better::kHigher;
   return made;

@@ -20,6 +20,7 @@ from ._state import Flattened, StateError
 __all__ = ["Checkpoint", "Damaged", "Keep", "LoadedState", "Store", "adapt_keys"]
 
 _log = logging.getLogger("stoker.store")
+_MAX_HOURS = 1_000_000
 # What putting a state together raises when the typed JSON is not as Stoker writes it.
 _MALFORMED = (
     KeyError,
@@ -40,19 +41,27 @@ class Keep:
     Args:
         last: The newest so many; 0 keeps all.
         every_steps: Also the first at or after each multiple of so many steps; 0: no such rule.
+        every_hours: Also the first at or after each multiple of so many hours since the store was first
+            opened, over restarts; 0: no such rule.
+        every_epochs: Also the first at or after each multiple of so many epochs, by the metric ``epoch``,
+            which a Session sets; 0: no such rule.
         best: Also the one with the best value of this metric, as given to :meth:`Store.save`. NaN never wins.
         mode: "max" or "min": what is better.
     """
 
     last: int = 3
     every_steps: int = 0
+    every_hours: float = 0
+    every_epochs: int = 0
     best: str | None = None
     mode: str = "max"
 
     def __post_init__(self) -> None:
         """Raises BadInputError for what is no rule."""
-        if self.last < 0 or self.every_steps < 0:
-            raise bad_input("Keep: `last` and `every_steps` are counts, ≥ 0")
+        if self.last < 0 or self.every_steps < 0 or self.every_epochs < 0:
+            raise bad_input("Keep: `last`, `every_steps` and `every_epochs` are counts, ≥ 0")
+        if not 0 <= self.every_hours <= _MAX_HOURS:
+            raise bad_input(f"Keep: `every_hours` is between 0 and {_MAX_HOURS:,}, not {self.every_hours}")
         if self.mode not in ("max", "min"):
             raise bad_input(f"Keep: mode is 'max' or 'min', not {self.mode!r}")
 
@@ -146,6 +155,8 @@ class Store:
             {
                 "last": keep.last,
                 "every_steps": keep.every_steps,
+                "every_ns": round(keep.every_hours * 3600e9),
+                "every_epochs": keep.every_epochs,
                 "best_metric": keep.best or "",
                 "better": "higher" if keep.mode == "max" else "lower",
             }

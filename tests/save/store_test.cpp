@@ -48,6 +48,49 @@ TEST_F(StoreTest, KeepsTheLastTheBestAndEachInterval) {
   EXPECT_EQ(store->list()->best, 12);
 }
 
+// Stands still until it is told.
+class SetClock final : public Clock {
+ public:
+  Nanoseconds monotonic() const override { return now_; }
+  Nanoseconds wall() const override { return now_; }
+  void advance(Nanoseconds by) { now_ = now_.load() + by; }
+
+ private:
+  std::atomic<Nanoseconds> now_{std::chrono::hours(470'003) + std::chrono::minutes(7)};
+};
+
+TEST_F(StoreTest, KeepsOneOfEachTwoHoursOverRestarts) {
+  SetClock clock;
+  Store::Options options;
+  options.keep = {.last = 5, .every = std::chrono::hours(2)};
+  options.files = &fs_;
+  options.clock = &clock;
+  auto save_until = [&, step = Step{0}](Step last) mutable {
+    const auto store = *Store::open(kDir, options);
+    while (step < last) {
+      clock.advance(std::chrono::minutes(30));
+      ASSERT_TRUE(save_and_wait(*store, ++step).ok());
+    }
+  };
+  const auto kept = [&] {
+    Store::Options reading;
+    reading.read_only = true;
+    reading.files = &fs_;
+    return steps(**Store::open(kDir, reading));
+  };
+  save_until(24);
+  EXPECT_EQ(kept(), (std::vector<Step>{4, 8, 12, 16, 20, 21, 22, 23, 24}));
+  save_until(32);
+  EXPECT_EQ(kept(), (std::vector<Step>{4, 8, 12, 16, 20, 24, 28, 29, 30, 31, 32}));
+}
+
+TEST_F(StoreTest, KeepsTheFirstOfEachSoManyEpochs) {
+  const auto store = open_store(fs_, {.last = 1, .every_epochs = 3});
+  for (Step step = 1; step <= 16; ++step)  // two saves an epoch
+    ASSERT_TRUE(save_and_wait(*store, step, {{"epoch", static_cast<double>(step / 2)}}).ok());
+  EXPECT_EQ(steps(*store), (std::vector<Step>{6, 12, 16}));
+}
+
 TEST_F(StoreTest, NanNeverWinsAndTheEarlierOfEqualsDoes) {
   const auto store = open_store(fs_, {.last = 1, .best_metric = "loss", .better = Better::kLower});
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -49,6 +49,9 @@ enum class Better { kHigher, kLower };
 struct Keep {
   std::size_t last = 3;          // the newest so many; 0: all
   std::int64_t every_steps = 0;  // the first at or after each multiple of so many; 0: no such rule
+  // The first at or after each multiple of so much wall time since the store was first opened; 0: no such rule.
+  Nanoseconds every{};
+  std::int64_t every_epochs = 0;  // the first at or after each multiple of so many, by the metric "epoch"
   // The one with the best value of this metric; NaN never wins, the earlier of equals does. Empty: no such rule.
   std::string best_metric = {};
   Better better = Better::kHigher;
@@ -84,6 +87,7 @@ struct Listing {
   std::vector<Damage> damaged;
   std::optional<Step> latest;  // the newest exact one
   std::optional<Step> best;    // by the newest manifest's rule
+  Nanoseconds since{};         // when the store was first opened, as the newest manifest says; 0: it does not
 };
 
 // What one tensor is in its file, for `ckpt show`.

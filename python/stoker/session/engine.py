@@ -317,7 +317,8 @@ class Engine:
             state = {**self.parts.capture(), **boundary.to_state()}
             if boundary.with_gradients:
                 state["gradients"] = self.parts.gradients()
-            self._keeper.save(boundary.step, state, boundary.metrics, pin=again)
+            metrics = {"epoch": boundary.progress["epoch"], **boundary.metrics}  # for Keep(every_epochs=)
+            self._keeper.save(boundary.step, state, metrics, pin=again)
         finally:
             self._busy = False
         self._saved, self._saved_step = boundary.mark(), boundary.step

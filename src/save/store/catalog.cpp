@@ -13,7 +13,7 @@
 namespace stoker::save {
 namespace {
 
-constexpr int kMaxLooks = 20;  // a directory that changes faster than this is not a training's
+constexpr int kMaxLooks = 1000;  // a directory that changes faster than this is not a training's
 constexpr std::string_view kStepPrefix = "step-";
 
 // The number in "step-4200-…"; 0 when there is none. Only for what has no readable manifest.
@@ -42,11 +42,15 @@ void keep_last(const std::vector<CheckpointInfo>& all, std::size_t last, std::se
   }
 }
 
-void keep_every_steps(const std::vector<CheckpointInfo>& all, std::int64_t steps, std::set<std::size_t>& kept) {
-  std::int64_t reached = 0;  // the multiple that has its checkpoint
+// The first that is at or after each multiple: `count` says how many of them it has behind it.
+void keep_first_of_each(const std::vector<CheckpointInfo>& all, std::set<std::size_t>& kept,
+                        const std::function<double(const CheckpointInfo&)>& count) {
+  double reached = 0;  // the multiple that has its checkpoint
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!numbered(all[i]) || all[i].step / steps <= reached) continue;
-    reached = all[i].step / steps;
+    if (!numbered(all[i])) continue;
+    const double behind = std::floor(count(all[i]));
+    if (behind <= reached) continue;
+    reached = behind;
     kept.insert(i);
   }
 }
@@ -132,6 +136,7 @@ Result<Listing> scan_once(FileSystem& files, const std::filesystem::path& dir, b
     if (manifest->created > newest) {
       newest = manifest->created;
       rule = manifest->keep;
+      listing.since = manifest->since;
     }
   }
   sort_by_step(listing.checkpoints);
@@ -163,11 +168,26 @@ std::optional<std::size_t> best_of(const std::vector<CheckpointInfo>& checkpoint
   return best;
 }
 
-std::vector<std::filesystem::path> expired(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep) {
+std::vector<std::filesystem::path> expired(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep,
+                                           Nanoseconds since) {
   if (keep.last == 0) return {};
   std::set<std::size_t> kept;
   keep_last(checkpoints, keep.last, kept);
-  if (keep.every_steps > 0) keep_every_steps(checkpoints, keep.every_steps, kept);
+  if (keep.every_steps > 0) {
+    keep_first_of_each(checkpoints, kept,
+                       [&](const CheckpointInfo& info) { return static_cast<double>(info.step / keep.every_steps); });
+  }
+  if (keep.every.count() > 0) {
+    keep_first_of_each(checkpoints, kept, [&](const CheckpointInfo& info) {
+      return (static_cast<double>(info.created.count()) - static_cast<double>(since.count())) /
+             static_cast<double>(keep.every.count());
+    });
+  }
+  if (keep.every_epochs > 0) {
+    keep_first_of_each(checkpoints, kept, [&](const CheckpointInfo& info) {
+      return metric(info, "epoch").value_or(0) / static_cast<double>(keep.every_epochs);
+    });
+  }
   if (const auto best = best_of(checkpoints, keep)) kept.insert(*best);
   std::vector<std::filesystem::path> gone;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {

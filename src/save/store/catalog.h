@@ -33,8 +33,10 @@ std::optional<Error> lasting_failure(FileSystem& files, const std::filesystem::p
 // The checkpoint that wins by `keep`'s metric, or nothing.
 std::optional<std::size_t> best_of(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep);
 
-// The directories that no rule of `keep` wants. `checkpoints` in a Listing's order.
-std::vector<std::filesystem::path> expired(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep);
+// The directories that no rule of `keep` wants. `checkpoints` in a Listing's order; `since`: what keep.every counts
+// from.
+std::vector<std::filesystem::path> expired(const std::vector<CheckpointInfo>& checkpoints, const Keep& keep,
+                                           Nanoseconds since);
 
 void sort_by_step(std::vector<CheckpointInfo>& checkpoints);
 

@@ -41,6 +41,8 @@ Json encode_metrics(const Metrics& metrics) {
 Json encode_keep(const Keep& keep) {
   return Json::object({{"last", keep.last},
                        {"every_steps", keep.every_steps},
+                       {"every_ns", keep.every.count()},
+                       {"every_epochs", keep.every_epochs},
                        {"best_metric", keep.best_metric},
                        {"better", keep.better == Better::kHigher ? "higher" : "lower"}});
 }
@@ -200,6 +202,7 @@ Result<std::string> encode(const Manifest& manifest) {
                                   {"stoker", STOKER_VERSION},
                                   {"metrics", encode_metrics(manifest.metrics)},
                                   {"keep", encode_keep(manifest.keep)},
+                                  {"since_ns", manifest.since.count()},
                                   {"parts", std::move(parts)},
                                   {"tensors", std::move(tensors)},
                                   {"state", manifest.state}});
@@ -235,6 +238,9 @@ Result<Manifest> decode(std::string_view bytes) {
   const Json& keep = (*root)["keep"];
   manifest.keep.last = static_cast<std::size_t>(std::max<std::int64_t>(0, keep["last"].as_int()));
   manifest.keep.every_steps = keep["every_steps"].as_int();
+  manifest.keep.every = Nanoseconds(keep["every_ns"].as_int());
+  manifest.keep.every_epochs = keep["every_epochs"].as_int();
+  manifest.since = Nanoseconds((*root)["since_ns"].as_int());
   manifest.keep.best_metric = keep["best_metric"].as_string();
   manifest.keep.better = keep["better"].as_string() == "lower" ? Better::kLower : Better::kHigher;
   STOKER_TRY(read_parts(*root, reader, manifest));

@@ -38,7 +38,8 @@ struct Manifest {
   bool exact = true;
   Nanoseconds created{};
   Metrics metrics;
-  Keep keep;  // the rule in force when it was written
+  Keep keep;            // the rule in force when it was written
+  Nanoseconds since{};  // when the store was first opened: Keep::every counts from here; 0: not known
   std::vector<Part> parts;
   std::vector<StoredTensor> tensors;
   Json state;

@@ -14,7 +14,7 @@ namespace stoker::save {
 namespace {
 
 // A writer that rotates faster than this many looks at its directory is none that trains a model.
-constexpr int kMaxLooks = 20;
+constexpr int kMaxLooks = 1000;
 
 }  // namespace
 

@@ -96,6 +96,7 @@ struct Store::State {
   History history;
   std::optional<bool> has_links;
   std::vector<CheckpointInfo> catalog;
+  Nanoseconds since{};  // set by begin()
 
   Mutex mutex;
   std::condition_variable_any changed;
@@ -136,6 +137,7 @@ Status Store::State::begin() {
   auto listing = shelf.list();
   if (!listing) return listing.error();
   catalog = std::move(listing->checkpoints);
+  since = listing->since.count() > 0 ? listing->since : clock.wall();
   return {};
 }
 
@@ -211,6 +213,7 @@ Status Store::State::stage(Step step, std::span<const TensorView> tensors, SaveO
   made.manifest.pin = given.pin;
   made.manifest.exact = given.exact;
   made.manifest.created = clock.wall();
+  made.manifest.since = since;
   made.manifest.metrics = std::move(given.metrics);
   made.manifest.parts = std::move(plan.parts);
   made.manifest.tensors = std::move(plan.tensors);
@@ -285,7 +288,7 @@ void Store::State::rotate() {
     const MutexLock hold(mutex);
     rule = keep;
   }
-  for (const auto& path : expired(catalog, rule)) {
+  for (const auto& path : expired(catalog, rule, since)) {
     const Status removed = remove_checkpoint(files, path);
     if (!removed && removed.code() != ErrorCode::kNotFound) {
       tell(Severity::kWarning, removed.error().message);
