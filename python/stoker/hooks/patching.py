@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -33,3 +34,9 @@ def all_of(*undo: Undo) -> Undo:
             step()
 
     return run
+
+
+def compiling_test() -> Callable[[], bool]:
+    """``torch.compiler.is_compiling``, under which hooks pass through; torch < 2.3 has none and is never asked."""
+    compiler = getattr(sys.modules["torch"], "compiler", None)
+    return getattr(compiler, "is_compiling", None) or (lambda: False)

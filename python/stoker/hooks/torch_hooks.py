@@ -15,7 +15,7 @@ from typing import Any
 
 from . import loader_facts, on_import, sites
 from .module_hooks import ModuleHooks
-from .patching import Undo, all_of, replace
+from .patching import Undo, all_of, compiling_test, replace
 
 _DATA_START = sites.Site("data.start")
 _DATA_WAIT = sites.Site("data.wait")
@@ -131,13 +131,14 @@ def _patch_backward(modules: ModuleHooks) -> Undo:
     """``Tensor.backward`` calls ``torch.autograd.backward`` by name, so two functions cover all."""
     import torch
 
+    is_compiling = compiling_test()
     depth = 0  # activation checkpointing runs a backward inside a backward
 
     def hooked(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
             nonlocal depth
-            if depth or torch.compiler.is_compiling() or not modules.on_main_thread():
+            if depth or is_compiling() or not modules.on_main_thread():
                 return function(*args, **kwargs)
             depth = 1
             _BACKWARD.begin()
