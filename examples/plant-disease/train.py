@@ -28,7 +28,7 @@ def parse_args():
         "--data", type=Path, default=Path(__file__).parent / "leaves", help="has train/ and val/"
     )
     parser.add_argument("--model", default="small", help="small, or any name in torchvision.models")
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=24)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--out", type=Path, default=Path("runs/leaf"))
@@ -38,7 +38,7 @@ def parse_args():
 
 def make_loaders(args):
     to_tensor = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
-    augment = v2.Compose([v2.RandomResizedCrop(224, scale=(0.5, 1)), v2.RandomHorizontalFlip(), *to_tensor])
+    augment = v2.Compose([v2.RandomResizedCrop(224, scale=(0.25, 1)), v2.RandomHorizontalFlip(), *to_tensor])
     plain = v2.Compose([v2.Resize(256), v2.CenterCrop(224), *to_tensor])
     train = ImageFolder(args.data / "train", augment)
     val = ImageFolder(args.data / "val", plain)
@@ -51,7 +51,7 @@ def make_loaders(args):
 def make_model(name, classes):
     if name != "small":
         return models.get_model(name, num_classes=classes)
-    blocks, channels = [], [3, 16, 32, 64, 128, 128]
+    blocks, channels = [], [3, 16, 32, 64, 128, 256]
     for before, after in pairwise(channels):
         blocks += [
             nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False),

@@ -26,7 +26,7 @@ def parse_args():
         "--data", type=Path, default=Path(__file__).parent / "leaves", help="has train/ and val/"
     )
     parser.add_argument("--model", default="small", help="small, or any name in torchvision.models")
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=24)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--out", "--run-dir", type=Path, default=Path("runs/leaf"))
@@ -38,7 +38,7 @@ def parse_args():
 
 def make_loaders(args):
     normalize = stoker.Normalize(MEAN, STD)
-    augment = [stoker.RandomResizedCrop(224, scale=(0.5, 1)), stoker.RandomHorizontalFlip(), normalize]
+    augment = [stoker.RandomResizedCrop(224, scale=(0.25, 1)), stoker.RandomHorizontalFlip(), normalize]
     plain = [stoker.Resize(256), stoker.CenterCrop(224), normalize]
     options = {"batch_size": args.batch_size, "dtype": "float32", "seed": args.seed}
     return (
@@ -50,7 +50,7 @@ def make_loaders(args):
 def make_model(name, classes):
     if name != "small":
         return models.get_model(name, num_classes=classes)
-    blocks, channels = [], [3, 16, 32, 64, 128, 128]
+    blocks, channels = [], [3, 16, 32, 64, 128, 256]
     for before, after in pairwise(channels):
         blocks += [
             nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False),
