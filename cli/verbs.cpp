@@ -8,6 +8,8 @@ void add_all_verbs(CommandLine& cli) {
   add_report(cli);
   add_trace(cli);
   cli.add_group("ckpt", "Checkpoints: list, show, verify");
+  add_ckpt_copy(cli);
+  add_ckpt_diff(cli);
   add_ckpt_list(cli);
   add_ckpt_show(cli);
   add_ckpt_verify(cli);

@@ -8,6 +8,8 @@ namespace stoker::cli {
 
 void add_run(CommandLine& cli);
 void add_report(CommandLine& cli);
+void add_ckpt_copy(CommandLine& cli);
+void add_ckpt_diff(CommandLine& cli);
 void add_ckpt_list(CommandLine& cli);
 void add_ckpt_show(CommandLine& cli);
 void add_ckpt_verify(CommandLine& cli);

@@ -45,6 +45,18 @@ Result<std::optional<save::Step>> parse_step(const std::string& text, const save
                "give its number, 'latest' or 'best'"};
 }
 
+Result<Chosen> choose_checkpoint(const std::string& dir, const std::string& step) {
+  auto store = open_checkpoints(dir);
+  if (!store) return store.error();
+  auto listing = (*store)->list();
+  if (!listing) return listing.error();
+  const auto number = parse_step(step, *listing);
+  if (!number) return number.error();
+  return Chosen{*std::move(store), *std::move(listing), *number};
+}
+
+std::string shown_shape(const std::vector<std::uint64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
 Json to_json(const save::CheckpointInfo& info) {
   Json metrics = Json::object();
   for (const auto& [name, value] : info.metrics) metrics.set(name, figure(value));

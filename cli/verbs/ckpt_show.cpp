@@ -36,21 +36,17 @@ void print(const save::Description& checkpoint, Printer& out) {
   out.line();
   out.row({"tensor", "dtype", "shape", "size", "file"});
   for (const auto& tensor : checkpoint.tensors) {
-    out.row({printable(tensor.name), tensor.dtype, fmt::format("[{}]", fmt::join(tensor.shape, ", ")),
-             format_size(tensor.size_bytes), tensor.file});
+    out.row(
+        {printable(tensor.name), tensor.dtype, shown_shape(tensor.shape), format_size(tensor.size_bytes), tensor.file});
   }
   out.flush_table();
 }
 
 // `stoker ckpt show DIR [STEP]`: what is in one checkpoint, from its manifest alone.
 Exit ckpt_show(const CkptShowArgs& args, Printer& out) {
-  const auto store = open_checkpoints(args.dir);
-  if (!store) return out.fail(store.error());
-  const auto listing = (*store)->list();
-  if (!listing) return out.fail(listing.error());
-  const auto step = parse_step(args.step, *listing);
-  if (!step) return out.fail(step.error());
-  const auto checkpoint = (*store)->describe(*step);
+  const auto chosen = choose_checkpoint(args.dir, args.step);
+  if (!chosen) return out.fail(chosen.error());
+  const auto checkpoint = chosen->store->describe(chosen->step);
   if (!checkpoint) return out.fail(checkpoint.error());
   print(*checkpoint, out);
   Json tensors = Json::array();

@@ -39,22 +39,19 @@ void print(const std::vector<save::Damage>& damaged, const save::Listing& listin
 
 // `stoker ckpt verify DIR [STEP]`: reads every byte; exit 1 when one is not as it was written.
 Exit ckpt_verify(const CkptVerifyArgs& args, Printer& out) {
-  const auto store = open_checkpoints(args.dir);
-  if (!store) return out.fail(store.error());
-  const auto listing = (*store)->list();
-  if (!listing) return out.fail(listing.error());
-  const auto step = parse_step(args.step, *listing);
-  if (!step) return out.fail(step.error());
-  const auto damaged = (*store)->verify(*step);
+  const auto chosen = choose_checkpoint(args.dir, args.step);
+  if (!chosen) return out.fail(chosen.error());
+  const auto& [store, listing, step] = *chosen;
+  const auto damaged = store->verify(step);
   if (!damaged) return out.fail(damaged.error());
   std::uint64_t bytes = 0;
   std::size_t count = 0;
-  for (const auto& info : listing->checkpoints) {
-    if (*step && info.step != **step) continue;
+  for (const auto& info : listing.checkpoints) {
+    if (step && info.step != *step) continue;
     bytes += info.size_bytes;
     ++count;
   }
-  print(*damaged, *listing, !*step, bytes, count, out);
+  print(*damaged, listing, !step, bytes, count, out);
   Json list = Json::array();
   for (const auto& damage : *damaged) list.push(to_json(damage));
   out.object(Json::object({{"schema", "stoker.ckpt_verify.v1"},

@@ -212,6 +212,48 @@ def test_ckpt_show_lists_the_tensors(cli: Cli, saved: Path) -> None:
     assert answer["state"]["epoch"] == 2
 
 
+def test_ckpt_diff_names_what_changed(cli: Cli, tmp_path: Path) -> None:
+    with Store(tmp_path, keep=Keep(last=0)) as store:
+        same = np.arange(6, dtype=np.float32)
+        store.save(1, same=same, moved=np.zeros(3), gone=np.zeros(2), grown=np.zeros((2, 2)))
+        store.save(2, same=same, moved=np.ones(3), new=np.zeros(1), grown=np.zeros((2, 3)))
+    done = cli("ckpt", "diff", tmp_path, "1", "latest")
+    assert done.returncode == 1
+    assert [line.split(maxsplit=1)[0] for line in done.stdout.splitlines()[:-1]] == [
+        "moved",
+        "new",
+        "grown",
+        "gone",
+    ]
+    assert "F64 [2, 2] → F64 [2, 3]" in done.stdout
+    assert done.stdout.splitlines()[-1] == "1 of 5 tensors are the same"
+    answer = json.loads(cli("ckpt", "diff", tmp_path, "1", "2", "--json").stdout)
+    assert {item["name"]: item["change"] for item in answer["differing"]} == {
+        "moved": "values differ",
+        "new": "added",
+        "grown": "dtype or shape differs",
+        "gone": "removed",
+    }
+    assert cli("ckpt", "diff", tmp_path, "1", "1").returncode == 0
+
+
+def test_ckpt_copy_checks_what_it_copies_and_replaces_nothing(cli: Cli, saved: Path, tmp_path: Path) -> None:
+    done = cli("ckpt", "copy", saved, tmp_path / "there", "best")
+    assert (done.returncode, done.stdout[:7]) == (0, "step 9,")
+    with Store(tmp_path / "there", read_only=True) as there:
+        loaded = there.load()
+        assert (loaded.step, loaded.metrics, loaded["epoch"]) == (9, {"acc": 0.75}, 1)
+        assert (loaded["model"]["w"] == 0).all()
+    again = cli("ckpt", "copy", saved, tmp_path / "there", "9")
+    assert again.returncode == 1
+    assert "exists already, and is whole" in again.stderr
+    damage(saved)
+    bad = cli("ckpt", "copy", saved, tmp_path / "there", "20")
+    assert bad.returncode == 1
+    assert "fails its hash" in bad.stderr
+    assert sorted(p.name for p in (tmp_path / "there").iterdir()) == ["lock", "step-9"]
+
+
 def test_ckpt_refuses_with_a_next_step(cli: Cli, saved: Path, tmp_path: Path) -> None:
     missing = cli("ckpt", "list", tmp_path / "absent")
     assert missing.returncode == 1
