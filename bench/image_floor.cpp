@@ -1,6 +1,6 @@
 // How fast can one thread make samples when nothing else is in the way?
 //
-//   image_floor FOLDER [--rounds N] [--images N] [--uint8]
+//   image_floor FOLDER [--rounds N] [--images N] [--uint8] [--fast]
 //
 // Reads FOLDER's pictures into memory once, then renders each: a RandomResizedCrop to 224 (drawn from a fixed seed, the
 // same crops every round), a flip, and normalised float32 planes. Prints one JSON object; its figure is the best
@@ -92,10 +92,13 @@ int main(int argc, char** argv) {
   int rounds = 5;
   std::size_t limit = 1000;
   PixelType type = PixelType::kFloat32Nchw;
+  DecoderOptions options;
   const char* folder = nullptr;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--uint8") == 0)
       type = PixelType::kUint8Nhwc;
+    else if (std::strcmp(argv[i], "--fast") == 0)
+      options.fidelity = Fidelity::kFast;
     else if (std::strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
       rounds = std::atoi(argv[++i]);
     else if (std::strcmp(argv[i], "--images") == 0 && i + 1 < argc)
@@ -104,11 +107,11 @@ int main(int argc, char** argv) {
       folder = argv[i];
   }
   if (folder == nullptr || !fs::is_directory(folder)) {
-    std::fprintf(stderr, "usage: image_floor FOLDER [--rounds N] [--images N] [--uint8]\n");
+    std::fprintf(stderr, "usage: image_floor FOLDER [--rounds N] [--images N] [--uint8] [--fast]\n");
     return 2;
   }
   const std::vector<std::string> files = read_folder(folder, limit);
-  ImageDecoder decoder;
+  ImageDecoder decoder(options);
   std::vector<float> out(std::size_t{3} * kSide * kSide);
   std::vector<double> rates;
   Round last;

@@ -49,6 +49,7 @@ feed::LoaderOptions options_of(const Json& options) {
   made.transform = unwrap(feed::TransformPlan::compile(unwrap(feed::transform_steps(options["transform"]))));
   made.pixels = pixels_of(options);
   made.decoder.exif = options["exif"].as_string() == "apply" ? feed::ExifPolicy::kApply : feed::ExifPolicy::kIgnore;
+  if (options["fast"].as_bool()) made.decoder.fidelity = feed::Fidelity::kFast;
   made.decoder.arithmetic =
       options["arithmetic"].as_string() == "pillow12" ? feed::Arithmetic::kPillow12 : feed::Arithmetic::kPillow13;
   const std::string& on_error = options["on_error"].as_string();

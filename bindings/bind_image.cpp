@@ -22,9 +22,10 @@ feed::Interpolation to_interpolation(std::string_view name) {
                         "use nearest, bilinear or bicubic"}};
 }
 
-feed::ImageDecoder make_decoder(bool exif_apply, int arithmetic = 13) {
+feed::ImageDecoder make_decoder(bool exif_apply, int arithmetic = 13, bool fast = false) {
   feed::DecoderOptions options;
   if (exif_apply) options.exif = feed::ExifPolicy::kApply;
+  if (fast) options.fidelity = feed::Fidelity::kFast;
   options.arithmetic = arithmetic >= 13 ? feed::Arithmetic::kPillow13 : feed::Arithmetic::kPillow12;
   return feed::ImageDecoder(options);
 }
@@ -57,7 +58,7 @@ nb::tuple decode_rgb(const nb::bytes& data, bool exif_apply) {
 nb::bytes render_image(const nb::bytes& data, const Box& crop, const std::array<int, 2>& size, const Box& window,
                        bool mirror, std::string_view interpolation, int arithmetic, bool float32,
                        const std::array<float, 3>& mean, const std::array<float, 3>& std, bool multiply,
-                       bool exif_apply) {
+                       bool exif_apply, bool fast) {
   const feed::Geometry geometry{to_box(crop),   size[0], size[1],
                                 to_box(window), mirror,  to_interpolation(interpolation)};
   feed::PixelOptions pixels;
@@ -69,7 +70,7 @@ nb::bytes render_image(const nb::bytes& data, const Box& crop, const std::array<
   std::vector<std::byte> out(values * (float32 ? sizeof(float) : 1));
   {
     const nb::gil_scoped_release release;
-    feed::ImageDecoder decoder = make_decoder(exif_apply, arithmetic);
+    feed::ImageDecoder decoder = make_decoder(exif_apply, arithmetic, fast);
     unwrap(decoder.open(view(data)).status());
     unwrap(decoder.render(geometry, pixels, out.data()));
   }
@@ -84,7 +85,8 @@ void bind_image(nb::module_& m) {
   m.def("render_image", &render_image, nb::arg("data"), nb::arg("crop"), nb::arg("size"), nb::arg("window"),
         nb::arg("mirror") = false, nb::arg("interpolation") = "bilinear", nb::arg("arithmetic") = 13,
         nb::arg("float32") = false, nb::arg("mean") = std::array<float, 3>{0, 0, 0},
-        nb::arg("std") = std::array<float, 3>{1, 1, 1}, nb::arg("multiply") = false, nb::arg("exif_apply") = false);
+        nb::arg("std") = std::array<float, 3>{1, 1, 1}, nb::arg("multiply") = false, nb::arg("exif_apply") = false,
+        nb::arg("fast") = false);
 }
 
 }  // namespace stoker::python

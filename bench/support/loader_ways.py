@@ -300,6 +300,7 @@ WAYS: dict[str, Callable[[], Epoch]] = {
     "FFCV": ffcv_way,
     "stoker.accelerate": accelerate_way,
     EXACT: lambda: stoker_way("float32"),
+    "stoker.ImageLoader float32, fast=True": lambda: stoker_way("float32", fast=True),
     "stoker.ImageLoader uint8": lambda: stoker_way("uint8"),
 }
 PEERS = ["SPDL", "DALI (CPU)", "TurboLoader train_aug", "WebDataset, PIL + v2, 2 workers", "FFCV"]

@@ -30,6 +30,7 @@ def native_options(
     arithmetic: str,
     threads: int = 0,
     unit_scale: str = "multiply",
+    fast: bool = False,
 ) -> dict[str, object]:
     """What ``_Loader.create`` takes."""
     options: dict[str, object] = {
@@ -41,6 +42,7 @@ def native_options(
         "threads": threads,
         "ahead": 0,
         "unit_scale": unit_scale,
+        "fast": fast,
     }
     if recipe.normalize is not None and dtype == "float32":
         options["mean"] = [float(m) for m in recipe.normalize.mean]

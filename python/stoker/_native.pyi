@@ -51,6 +51,7 @@ def render_image(
     std: tuple[float, float, float] = (1, 1, 1),
     multiply: bool = False,
     exif_apply: bool = False,
+    fast: bool = False,
 ) -> bytes: ...
 
 class _FileIndex:

@@ -44,7 +44,7 @@ TEST_P(KernelsOn, HorizontalIsThePlainLoop) {
   for (const Resize& resize : kResizes)
     for (int rows = 1; rows <= 9; ++rows) {
       Axis axis;
-      make_axis(resize.in, resize.out, 0, resize.out, rows % 2 == 0, resize.interpolation, axis);
+      make_axis({resize.in}, resize.out, 0, resize.out, rows % 2 == 0, resize.interpolation, axis);
       const std::size_t in_stride = row_bytes(resize.in);
       const std::size_t out_stride = row_bytes(resize.out);
       const std::vector<std::uint8_t> in = random_bytes(in_stride * static_cast<std::size_t>(rows), 1);
@@ -65,7 +65,7 @@ TEST_P(KernelsOn, VerticalIsThePlainLoop) {
   constexpr std::size_t kBytes = 4 * 225;
   for (const Resize& resize : kResizes) {
     Axis axis;
-    make_axis(resize.in, resize.out, 0, resize.out, false, resize.interpolation, axis);
+    make_axis({resize.in}, resize.out, 0, resize.out, false, resize.interpolation, axis);
     const std::size_t stride = kBytes + kRowPadding;
     const std::vector<std::uint8_t> in = random_bytes(stride * static_cast<std::size_t>(resize.in), 2);
     std::vector<std::uint8_t> want(stride);

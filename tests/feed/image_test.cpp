@@ -61,7 +61,7 @@ TEST(PassOrder, Pillow13GoesVerticallyFirstWhenHeightShrinksMoreThanTwiceAsMuch)
 
 TEST(Axis, WindowNeedsOnlyItsOwnSourcePixels) {
   Axis axis;
-  make_axis(1000, 100, 40, 10, false, Interpolation::kBilinear, axis);
+  make_axis({1000}, 100, 40, 10, false, Interpolation::kBilinear, axis);
   EXPECT_EQ(axis.count, 10);
   EXPECT_GE(axis.source_begin, 390);
   EXPECT_LE(axis.source_end, 510);
@@ -70,8 +70,8 @@ TEST(Axis, WindowNeedsOnlyItsOwnSourcePixels) {
 TEST(Axis, MirrorReversesOutputsOfTheSamePixels) {
   Axis straight;
   Axis mirrored;
-  make_axis(300, 100, 20, 50, false, Interpolation::kNearest, straight);
-  make_axis(300, 100, 20, 50, true, Interpolation::kNearest, mirrored);
+  make_axis({300}, 100, 20, 50, false, Interpolation::kNearest, straight);
+  make_axis({300}, 100, 20, 50, true, Interpolation::kNearest, mirrored);
   EXPECT_EQ(straight.source_begin, mirrored.source_begin);
   EXPECT_EQ(std::vector<int>(straight.start.rbegin(), straight.start.rend()), mirrored.start);
 }
@@ -80,7 +80,7 @@ TEST(Axis, WeightsOfEachOutputSumToOneWithinRounding) {
   for (const auto interpolation : {Interpolation::kBilinear, Interpolation::kBicubic})
     for (const int in : {1, 2, 7, 224, 1000}) {
       Axis axis;
-      make_axis(in, 90, 0, 90, false, interpolation, axis);
+      make_axis({in}, 90, 0, 90, false, interpolation, axis);
       for (int i = 0; i < axis.count; ++i) {
         std::int64_t sum = 0;
         for (int p = 0; p < axis.pairs; ++p) {

@@ -146,6 +146,41 @@ def open_bytes(data: bytes) -> Image.Image:
     return Image.open(io.BytesIO(data))
 
 
+@pytest.mark.parametrize("sampling", ["4:4:4", "4:2:2", "4:2:0"])
+@pytest.mark.parametrize("shrink", [2, 4, 8])
+def test_fast_stays_near_the_exact_pixels_and_in_place(sampling: str, shrink: int) -> None:
+    """A part decoded smaller is off by a step or so; one that lay half a pixel aside would be off by far more."""
+    rng = random.Random(shrink)
+    file = io.BytesIO()
+    picture = Image.open(IMAGES / "leaf_baseline.jpg").resize((1003, 749), Image.Resampling.BICUBIC)
+    picture.save(file, "JPEG", subsampling=sampling, quality=92)
+    for mirror in (False, True):
+        size = (rng.randint(40, 60), rng.randint(40, 60))
+        crop_w, crop_h = (side * shrink + rng.randint(0, shrink * 20) for side in size)
+        crop = (rng.randint(0, 1003 - crop_w), rng.randint(0, 749 - crop_h), crop_w, crop_h)
+        exact, fast = (
+            np.frombuffer(
+                _native.render_image(file.getvalue(), crop, size, (0, 0, *size), mirror, fast=fast), np.uint8
+            ).astype(int)
+            for fast in (False, True)
+        )
+        assert (exact != fast).any()
+        error = np.abs(exact - fast).mean()
+        aside = np.abs(exact - np.roll(exact.reshape(size[1], size[0], 3), 1, axis=1).reshape(-1)).mean()
+        assert error < 1.5
+        assert error < aside / 3
+
+
+def test_fast_is_exact_where_no_picture_is_twice_its_result() -> None:
+    data = (IMAGES / "leaf_baseline.jpg").read_bytes()
+    box = (3, 5, 251, 240)
+    for size in ((224, 224), (126, 120), (126, 224)):
+        exact, fast = (
+            _native.render_image(data, box, size, (0, 0, *size), fast=fast) for fast in (False, True)
+        )
+        assert exact == fast
+
+
 def test_header_over_the_pixel_limit_is_refused_with_its_numbers() -> None:
     data = bytearray((IMAGES / "leaf_baseline.jpg").read_bytes())
     frame = data.index(b"\xff\xc0")

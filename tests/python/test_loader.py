@@ -322,6 +322,18 @@ def test_hidden_folders_are_no_classes_and_are_named(folder: Path, tmp_path: Pat
     assert loader.stats()["hidden_skipped"] == [".ipynb_checkpoints"]
 
 
+def test_fast_is_said_and_kept_apart_in_states(folder: Path) -> None:
+    exact = stoker.ImageLoader(folder, batch_size=4, size=32)
+    fast = stoker.ImageLoader(folder, batch_size=4, size=32, fast=True)
+    assert ", fast>" in repr(fast)
+    assert "fast" not in repr(exact)
+    fast.load_state_dict(fast.state_dict())
+    with pytest.raises(stoker.BadInputError, match="fast is True, was False"):
+        fast.load_state_dict(exact.state_dict())
+    with pytest.raises(stoker.BadInputError, match="fast is False, was True"):
+        exact.load_state_dict(fast.state_dict())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -330,7 +342,6 @@ def test_hidden_folders_are_no_classes_and_are_named(folder: Path, tmp_path: Pat
         ({"dtype": "float16"}, "dtype='float16'"),
         ({"threads": 0}, "threads=0"),
         ({"cache": "4GB"}, "cache='4GB' is not in this version"),
-        ({"fast": True}, "fast=True is not in this version"),
         ({"on_error": "ignore"}, "on_error='ignore'"),
         ({"rank": 2, "world_size": 2}, "rank 2 of a world of 2"),
         ({"transform": [lambda x: x]}, "which ImageLoader does not know"),

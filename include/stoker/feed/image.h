@@ -74,8 +74,13 @@ struct PixelOptions {
   std::array<float, 3> stddev = {1, 1, 1};
 };
 
+// kFast: a JPEG whose crop is at least twice as large as the result, both ways, is decoded at 1/2, 1/4 or 1/8 (the DCT
+// then gives fewer pixels) and resized from there. Not Pillow's pixels: docs/guide/loader.md has the measured error.
+enum class Fidelity { kExact, kFast };
+
 struct DecoderOptions {
   ExifPolicy exif = ExifPolicy::kIgnore;
+  Fidelity fidelity = Fidelity::kExact;
   Arithmetic arithmetic = Arithmetic::kPillow13;
   std::uint64_t max_pixels = kMaxPixels;
 };

@@ -30,9 +30,10 @@ int output_at(int first, int count, bool mirror, int i) { return first + (mirror
 template <class Filter>
 class Weights {
  public:
-  Weights(int in, int out, Axis& axis)
-      : in_(in),
-        scale_(static_cast<double>(in) / out),
+  Weights(const Stretch& in, int out, Axis& axis)
+      : in_(in.pixels),
+        offset_(in.offset),
+        scale_(in.length / out),
         shrink_(1.0 / std::max(scale_, 1.0)),
         support_(Filter::kSupport * std::max(scale_, 1.0)),
         axis_(axis) {
@@ -43,7 +44,7 @@ class Weights {
 
   // Output `output` becomes the axis' next one: its first tap, and its weights with the zeros at both ends trimmed.
   void append(int output) {
-    const double center = (output + 0.5) * scale_;
+    const double center = offset_ + (output + 0.5) * scale_;
     // NOLINTBEGIN(bugprone-incorrect-roundings): Pillow's own, wrong below zero in the same way
     const int first = std::max(static_cast<int>(center - support_ + 0.5), 0);
     const int taps = std::max(std::min(static_cast<int>(center + support_ + 0.5), in_) - first, 1);
@@ -75,6 +76,7 @@ class Weights {
   }
 
   const int in_;
+  const double offset_;
   const double scale_;
   const double shrink_;
   const double support_;
@@ -82,7 +84,7 @@ class Weights {
 };
 
 template <class Filter>
-void append_weights(int in, int out, int first, Axis& axis) {
+void append_weights(const Stretch& in, int out, int first, Axis& axis) {
   Weights<Filter> weights(in, out, axis);
   for (int i = 0; i < axis.count; ++i) weights.append(output_at(first, axis.count, axis.mirrored, i));
 }
@@ -132,16 +134,16 @@ void find_source(Axis& axis) {
 
 }  // namespace
 
-void make_axis(int in, int out, int first, int count, bool mirror, Interpolation interpolation, Axis& axis) {
+void make_axis(const Stretch& in, int out, int first, int count, bool mirror, Interpolation interpolation, Axis& axis) {
   axis.count = count;
   axis.mirrored = mirror;
-  axis.identity = in == out;
+  axis.identity = in.is_whole() && in.pixels == out;
   axis.pairs = 0;
   axis.start.clear();
   axis.taps.clear();
   axis.weight.clear();
   if (axis.identity || interpolation == Interpolation::kNearest) {
-    append_nearest(in, out, axis, first);
+    append_nearest(in.pixels, out, axis, first);
     return find_source(axis);
   }
   if (interpolation == Interpolation::kBicubic)

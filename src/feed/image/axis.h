@@ -36,9 +36,19 @@ struct Axis {
   int row = 0;
 };
 
-// Fills `axis` for outputs [first, first + count) of a resize of `in` pixels to `out`; `mirror` reverses their order.
+// What an axis is made from: `length` pixels, from `offset` on, of a line of `pixels`. Whole pixels unless the picture
+// is decoded smaller than it is.
+struct Stretch {
+  int pixels = 0;
+  double offset = 0;
+  double length = pixels;
+
+  bool is_whole() const { return offset == 0 && length == pixels; }
+};
+
+// Fills `axis` for outputs [first, first + count) of a resize of `in` to `out`; `mirror` reverses their order.
 // 0 ≤ first, first + count ≤ out, count > 0.
-void make_axis(int in, int out, int first, int count, bool mirror, Interpolation interpolation, Axis& axis);
+void make_axis(const Stretch& in, int out, int first, int count, bool mirror, Interpolation interpolation, Axis& axis);
 
 // True when the vertical pass goes first; only asked where both passes are needed.
 bool vertical_first(Arithmetic arithmetic, int in_width, int in_height, int out_width, int out_height);

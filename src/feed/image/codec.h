@@ -32,6 +32,9 @@ class Codec {
   virtual ~Codec() = default;
   // Reads the header; allocates nothing that depends on it. Keeps a reference to `file`.
   virtual Result<ImageInfo> open(Bytes file) = 0;
+  // The decode() calls from now on are of the picture at 1/`denominator` (1, 2, 4, 8) of its size, rounded up; until
+  // the next open(). False: this format cannot.
+  virtual bool shrink(int denominator) { return denominator == 1; }
   // Hands the rows of `box`, which lies inside the picture, to `sink`. May be called again.
   virtual Status decode(const IntBox& box, RowSink& sink) = 0;
 };

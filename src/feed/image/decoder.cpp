@@ -48,6 +48,7 @@ struct ImageDecoder::State {
 
   Result<ImageInfo> open(std::span<const std::byte> file);
   Status decode(const IntBox& shown, RowSink& sink);
+  int denominator(const Geometry& geometry) const;
   Status check_open() const;
 
   const DecoderOptions options;
@@ -82,6 +83,15 @@ Result<ImageInfo> ImageDecoder::State::open(std::span<const std::byte> file) {
   return info;
 }
 
+// The denominator at which the crop still has all the pixels that the result needs.
+int ImageDecoder::State::denominator(const Geometry& geometry) const {
+  if (options.fidelity == Fidelity::kExact || turn != 1 || geometry.interpolation == Interpolation::kNearest) return 1;
+  int chosen = 1;
+  for (const int d : {2, 4, 8})
+    if (geometry.crop.width / d >= geometry.width && geometry.crop.height / d >= geometry.height) chosen = d;
+  return chosen;
+}
+
 Status ImageDecoder::State::check_open() const {
   if (codec != nullptr) return {};
   return Error{ErrorCode::kBadInput, "no picture is open in this decoder"};
@@ -107,7 +117,10 @@ Result<ImageInfo> ImageDecoder::open(std::span<const std::byte> file) { return s
 Status ImageDecoder::render(const Geometry& geometry, const PixelOptions& pixels, void* out) {
   State& s = *state_;
   STOKER_TRY(s.check_open());
-  const Result<IntBox> box = s.renderer.plan(geometry, pixels, s.options.arithmetic, s.info.width, s.info.height, out);
+  int denominator = s.denominator(geometry);
+  if (!s.codec->shrink(denominator)) denominator = 1;
+  const Picture picture{s.info.width, s.info.height, denominator};
+  const Result<IntBox> box = s.renderer.plan(geometry, pixels, s.options.arithmetic, picture, out);
   if (!box) return box.error();
   return s.decode(*box, s.renderer);
 }
@@ -116,6 +129,7 @@ Result<std::vector<std::uint8_t>> ImageDecoder::rgb() {
   State& s = *state_;
   STOKER_TRY(s.check_open());
   std::vector<std::uint8_t> out(static_cast<std::size_t>(s.info.width) * static_cast<std::size_t>(s.info.height) * 3);
+  (void)s.codec->shrink(1);
   RgbSink sink(s.info.width, out);
   STOKER_TRY(s.decode({0, 0, s.info.width, s.info.height}, sink));
   return out;

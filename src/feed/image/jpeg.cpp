@@ -83,7 +83,15 @@ class JpegCodec final : public Codec {
     file_ = file;
     Result<ImageInfo> header = read_jpeg_header(file);
     if (header) header_ = *header;
+    (void)shrink(1);
     return header;
+  }
+
+  bool shrink(int denominator) override {
+    denominator_ = denominator;
+    width_ = (header_.width + denominator - 1) / denominator;
+    height_ = (header_.height + denominator - 1) / denominator;
+    return true;
   }
 
   Status decode(const IntBox& box, RowSink& sink) override {
@@ -109,7 +117,7 @@ class JpegCodec final : public Codec {
   Status run(const IntBox& box, RowSink& sink) {
     STOKER_TRY(start());
     const bool partial = may_skip();
-    IntBox area{0, 0, header_.width, header_.height};
+    IntBox area{0, 0, width_, height_};
     // Where a marker is seen to end the scan, our reader never runs dry and gives what libjpeg's would. Not with fill
     // bytes: libjpeg reads the unit that they stand in twice, and leaves coefficients of the first time behind.
     const bool ours =
@@ -132,13 +140,14 @@ class JpegCodec final : public Codec {
       while (outcome_ == JPEG_HEADER_TABLES_ONLY);
       if (outcome_ == JPEG_SUSPENDED) return;
       info_.out_color_space = info_.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
+      info_.scale_num = 1;
+      info_.scale_denom = static_cast<unsigned>(denominator_);
       scan_start_ = source_.next_input_byte;
       started = jpeg_start_decompress(&info_);
     });
     if (!ok) return failed();
     if (started == FALSE) return ran_dry();
-    if (static_cast<int>(info_.output_width) != header_.width ||
-        static_cast<int>(info_.output_height) != header_.height)
+    if (static_cast<int>(info_.output_width) != width_ || static_cast<int>(info_.output_height) != height_)
       return corrupt("the JPEG gives its size twice, and not the same");
     return {};
   }
@@ -162,9 +171,9 @@ class JpegCodec final : public Codec {
 
   // Tells libjpeg which part to decode; `area` becomes what it will deliver.
   Status narrow(const IntBox& box, IntBox& area) {
-    const int step = info_.max_h_samp_factor * DCTSIZE;
+    const int step = std::max(info_.max_h_samp_factor * DCTSIZE / denominator_, 1);
     const int left = std::max(round_down(box.left - kMargin, step), 0);
-    const int right = std::min(round_up(box.left + box.width + kMargin, step), header_.width);
+    const int right = std::min(round_up(box.left + box.width + kMargin, step), width_);
     auto x = static_cast<JDIMENSION>(left);
     auto width = static_cast<JDIMENSION>(right - left);
     JDIMENSION skipped = 0;
@@ -175,14 +184,14 @@ class JpegCodec final : public Codec {
     if (!ok) return failed();
     STOKER_CHECK(static_cast<int>(skipped) == box.top && static_cast<int>(x) <= box.left,
                  "libjpeg skipped something else");
-    area = {static_cast<int>(x), box.top, static_cast<int>(width), header_.height - box.top};
+    area = {static_cast<int>(x), box.top, static_cast<int>(width), height_ - box.top};
     return {};
   }
 
   // The MCUs of the part that libjpeg delivers, and one more on either side.
   void keep_columns(const IntBox& area) {
     // A lone component's MCU is one block, whatever its sampling factor says.
-    const int step = (info_.comps_in_scan == 1 ? 1 : info_.max_h_samp_factor) * DCTSIZE;
+    const int step = std::max((info_.comps_in_scan == 1 ? 1 : info_.max_h_samp_factor) * DCTSIZE / denominator_, 1);
     reader_.keep_columns(area.left / step - 1, (area.left + area.width) / step + 1);
   }
 
@@ -236,6 +245,9 @@ class JpegCodec final : public Codec {
 
   Bytes file_;
   ImageInfo header_;
+  int denominator_ = 1;
+  int width_ = 0;  // as decoded: the header's by the denominator
+  int height_ = 0;
   std::vector<std::uint8_t> band_;
   ScanReader reader_;
 

@@ -33,6 +33,14 @@ bool same(const PixelOptions& a, const PixelOptions& b) {
 
 std::size_t index(int row, std::size_t stride) { return static_cast<std::size_t>(row) * stride; }
 
+// A crop's side in pixels that are `denominator` of the picture's wide.
+Stretch stretch(int from, int length, int denominator) {
+  const int first = from / denominator;
+  const int end = (from + length + denominator - 1) / denominator;
+  const double unit = denominator;
+  return {end - first, from / unit - first, length / unit};
+}
+
 // An axis without weights: output i is one source pixel.
 void pick_pixels(const Axis& axis, const std::uint8_t* in, std::uint8_t* out) {
   if (axis.identity && !axis.mirrored) {
@@ -47,8 +55,9 @@ void pick_pixels(const Axis& axis, const std::uint8_t* in, std::uint8_t* out) {
 
 }  // namespace
 
-Result<IntBox> Renderer::plan(const Geometry& geometry, const PixelOptions& pixels, Arithmetic arithmetic, int width,
-                              int height, void* out) {
+Result<IntBox> Renderer::plan(const Geometry& geometry, const PixelOptions& pixels, Arithmetic arithmetic,
+                              const Picture& picture, void* out) {
+  const auto [width, height, denominator] = picture;
   const IntBox& crop = geometry.crop;
   const IntBox& window = geometry.window;
   if (!is_inside(crop, width, height))
@@ -63,10 +72,12 @@ Result<IntBox> Renderer::plan(const Geometry& geometry, const PixelOptions& pixe
   if (columns.count == 0 || lines.count == 0)
     return Error{ErrorCode::kBadInput, "the window " + text(window) + " shows nothing of the picture"};
 
-  make_axis(crop.width, geometry.width, columns.first, columns.count, geometry.mirror, geometry.interpolation, across_);
-  make_axis(crop.height, geometry.height, lines.first, lines.count, false, geometry.interpolation, down_);
+  const Stretch x = stretch(crop.left, crop.width, denominator);
+  const Stretch y = stretch(crop.top, crop.height, denominator);
+  make_axis(x, geometry.width, columns.first, columns.count, geometry.mirror, geometry.interpolation, across_);
+  make_axis(y, geometry.height, lines.first, lines.count, false, geometry.interpolation, down_);
   vertical_first_ = across_.pairs > 0 && down_.pairs > 0 &&
-                    vertical_first(arithmetic, crop.width, crop.height, geometry.width, geometry.height);
+                    vertical_first(arithmetic, x.pixels, y.pixels, geometry.width, geometry.height);
   const int source_width = across_.source_end - across_.source_begin;
   const int source_height = down_.source_end - down_.source_begin;
 
@@ -83,7 +94,8 @@ Result<IntBox> Renderer::plan(const Geometry& geometry, const PixelOptions& pixe
   middle_.resize(index(source_height, middle_stride_));
   line_.resize(middle_stride_);
   finished_.resize(row_bytes(across_.count));
-  return IntBox{crop.left + across_.source_begin, crop.top + down_.source_begin, source_width, source_height};
+  return IntBox{crop.left / denominator + across_.source_begin, crop.top / denominator + down_.source_begin,
+                source_width, source_height};
 }
 
 void Renderer::set_pixels(const PixelOptions& pixels) {

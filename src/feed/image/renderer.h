@@ -10,12 +10,19 @@
 
 namespace stoker::feed {
 
+// What the rows will be of: a picture of `width` × `height`, decoded at 1/`denominator` of that.
+struct Picture {
+  int width = 0;
+  int height = 0;
+  int denominator = 1;
+};
+
 class Renderer final : public RowSink {
  public:
-  // Plans one sample and says which part of the picture it needs. `out` is written by rows().
-  // Errors: kBadInput when `geometry` does not fit a picture of `width` × `height`.
-  Result<IntBox> plan(const Geometry& geometry, const PixelOptions& pixels, Arithmetic arithmetic, int width,
-                      int height, void* out);
+  // Plans one sample and says which part of the decoded picture it needs. `out` is written by rows().
+  // `geometry` is in pixels of the whole picture. Errors: kBadInput when it does not fit.
+  Result<IntBox> plan(const Geometry& geometry, const PixelOptions& pixels, Arithmetic arithmetic,
+                      const Picture& picture, void* out);
   // The part's rows, in order.
   void rows(int first, int count, const std::uint8_t* pixels, std::size_t stride) override;
 
