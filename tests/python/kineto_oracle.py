@@ -194,9 +194,51 @@ def gpu(events: list[dict[str, Any]]) -> dict[str, Any] | None:
         "launches": {
             "matched": sum(p.launch is not None for p in work),
             "unmatched": sum(p.launch is None for p in work),
+            **delays([p.start - p.launch for p in work if p.launch is not None]),
             "shorter_than_launch": sum(p.launch is not None and p.end - p.start < p.call for p in work),
         },
     }
+
+
+def delays(waited: list[int]) -> dict[str, float]:
+    """Lower median, 90th percentile and largest, in µs; 0 of none."""
+    waited = sorted(waited) or [0]
+    last = len(waited) - 1
+    places = {"median": last // 2, "p90": last * 9 // 10, "max": last}
+    return {f"delay_{name}_us": waited[place] / 1000 for name, place in places.items()}
+
+
+def steps(events: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
+    """Name, length, launched work and busy time of every profiler step, by start."""
+    work = pieces(events)
+    found = [
+        e
+        for e in events
+        if e.get("ph") == "X" and e.get("cat") == "user_annotation" and e["name"].startswith("ProfilerStep")
+    ]
+    result = []
+    for e in sorted(found, key=lambda e: ns(e["ts"])):
+        start, end = spans_of(e)
+        launched = sum(p.launch is not None and start <= p.launch < end for p in work)
+        busy = common([(p.start, p.end) for p in work], [(start, end)]) if work else 0
+        result.append((e["name"], end - start, launched, busy))
+    return result
+
+
+def memory_peaks(events: list[dict[str, Any]]) -> dict[int, tuple[int, int, int]]:
+    """Of every device (−1: the host): events, most allocated, most reserved."""
+    result: dict[int, tuple[int, int, int]] = {}
+    for e in events:
+        args = e.get("args", {})
+        if e.get("ph") == "i" and e.get("name") == "[memory]" and "Total Allocated" in args:
+            device = args["Device Id"] if args["Device Type"] else -1
+            count, allocated, reserved = result.get(device, (0, 0, 0))
+            result[device] = (
+                count + 1,
+                max(allocated, args["Total Allocated"]),
+                max(reserved, args.get("Total Reserved", 0)),
+            )
+    return result
 
 
 def spans_of(event: dict[str, Any]) -> Span:

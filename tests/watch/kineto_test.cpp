@@ -120,6 +120,10 @@ TEST(KinetoReaderTest, DamageIsNamedAndTheRestIsRead) {
        "1 events have no duration; left out"},
       {R"({"ph": "X", "cat": "kernel", "name": "a"b", "ts": 1})",
        "1 stretches of its text are no JSON, at byte 18; read on behind them"},
+      {event("cpu_op", "x", "1", "1", R"("Trace name": "say "hello, you" twice", "n": 1)"),
+       "1 stretches of its text are no JSON, at byte 18; read on behind them"},
+      {event("kernel", "x", "1", "1", R"("a": {"b": "one "two", "c": 3})"),
+       "1 stretches of its text are no JSON, at byte 18; read on behind them"},
       {R"({"ph": "X", oops})", "1 stretches of its text are no JSON, at byte 18; read on behind them"},
   };
   for (const Row& row : rows) {

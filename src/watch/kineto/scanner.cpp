@@ -110,13 +110,21 @@ Scan Scanner::number(std::string_view& text) {
   return Scan::kOk;
 }
 
+// A string begins behind one of "{[,:" and is followed by one of ":,]}": a text with a stray quote in it does not keep
+// to that for long, and would otherwise turn strings inside out up to its end.
 Scan Scanner::skip_open(int depth) {
   std::string_view ignored;
+  char before = ',';
   while (at_ != end_) {
-    switch (*at_) {
-      case '"':
+    const char c = *at_;
+    switch (c) {
+      case '"': {
+        if (before != ',' && before != ':' && before != '[' && before != '{') return Scan::kBad;
         if (const Scan scan = string(ignored); scan != Scan::kOk) return scan;
+        if (const Scan scan = peek(before); scan != Scan::kOk) return scan;
+        if (before != ':' && before != ',' && before != ']' && before != '}') return Scan::kBad;
         continue;
+      }
       case '{':
       case '[':
         ++depth;
@@ -131,6 +139,7 @@ Scan Scanner::skip_open(int depth) {
       default:
         break;
     }
+    if (!is_space(c)) before = c;
     ++at_;
   }
   return Scan::kNeedMore;
@@ -144,8 +153,6 @@ Scan Scanner::skip_value() {
   if (next == '{' || next == '[') return skip_open(0);
   return number(ignored);
 }
-
-Scan Scanner::skip_rest_of_object() { return skip_open(1); }
 
 bool parse_us(std::string_view text, std::int64_t& ns) {
   const bool negative = !text.empty() && text.front() == '-';

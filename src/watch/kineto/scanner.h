@@ -27,8 +27,6 @@ class Scanner {
   Scan number(std::string_view& text);
   // Over one value of any kind.
   Scan skip_value();
-  // To behind the bracket that closes the object whose members are being read.
-  Scan skip_rest_of_object();
 
  private:
   Scan skip_open(int depth);

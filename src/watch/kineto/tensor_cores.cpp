@@ -1,5 +1,6 @@
 // Which kernels use Tensor Cores, by what NVIDIA's libraries put into their names: the shape of the matrix instruction
-// (884 and 1688 on Volta and Turing, 16816 and its kin on Ampere, 64xN on Hopper) or its kind (hmma, imma, wgmma).
+// (884 on Volta, 1688 and 16816 and their kin later), its kind (hmma, imma, wgmma, gmma), input types that only Tensor
+// Cores take in that library (tf32f32, bf16bf16, e4m3), or a family that has no other form (nvjet, flash attention).
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -24,14 +25,37 @@ bool has_any(std::string_view text, const std::array<std::string_view, N>& words
                      [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
-constexpr std::array<std::string_view, 16> kTensor = {
-    "h884",   "s884", "h1688", "s1688", "c1688",    "i8816", "i8832",       "16816",
-    "i16832", "hmma", "imma",  "wgmma", "tensorop", "wmma",  "tensor_core", "xmma_gemm_f16"};
+constexpr std::array<std::string_view, 26> kTensor = {"h884",
+                                                      "s884",
+                                                      "h1688",
+                                                      "s1688",
+                                                      "c1688",
+                                                      "i8816",
+                                                      "i8832",
+                                                      "16816",
+                                                      "i16832",
+                                                      "hmma",
+                                                      "imma",
+                                                      "wgmma",
+                                                      "gmma",
+                                                      "wmma",
+                                                      "tensorop",
+                                                      "tensor_core",
+                                                      "tf32f32",
+                                                      "xmma_gemm_f16",
+                                                      "f16f16_f16f32_f32",
+                                                      "bf16bf16",
+                                                      "i8i8",
+                                                      "e4m3",
+                                                      "e5m2",
+                                                      "nvjet",
+                                                      "flash_fwd",
+                                                      "flash_bwd"};
 constexpr std::array<std::string_view, 12> kMatrix = {"gemm", "gemv",    "conv",  "wgrad",  "dgrad", "winograd",
                                                       "hmma", "cutlass", "cudnn", "flash_", "fmha",  "cublas"};
-// Those that move or arrange data for a product and do none.
-constexpr std::array<std::string_view, 6> kNoMatrix = {"im2col",     "col2im", "nchwtonhwc",
-                                                       "nhwctonchw", "bn_fw",  "bn_bw"};
+// Those that move or arrange data for a product, or normalise, and do none.
+constexpr std::array<std::string_view, 7> kNoMatrix = {"im2col", "col2im", "nchwtonhwc",    "nhwctonchw",
+                                                       "bn_fw",  "bn_bw",  "computeoffsets"};
 
 }  // namespace
 
