@@ -1,7 +1,8 @@
 #include "convert.h"
+#include "event_call.h"
 
 namespace stoker::python {
 
-void bind_watch(nb::module_& /*m*/) {}
+void bind_watch(nb::module_& m) { bind_event_calls(m); }
 
 }  // namespace stoker::python

@@ -432,3 +432,61 @@ def test_the_larger_of_two_models_is_the_one_told_of(monkeypatch: pytest.MonkeyP
     for width in (2, 8, 4):
         model_facts.note(nn.Linear(width, 1, bias=False), ())
     assert told == [2, 8]
+
+
+class Batches:
+    """An iterator that gives what it holds, and raises what is an exception."""
+
+    def __init__(self, *batches: object) -> None:
+        self.left = list(batches)
+
+    def __next__(self) -> object:
+        if not self.left:
+            raise StopIteration
+        batch = self.left.pop(0)
+        if isinstance(batch, Exception):
+            raise batch
+        return batch
+
+
+@pytest.mark.parametrize("way", ["native", "python"])
+def test_next_is_reported_the_same_in_both_ways(keeper: Keeper, way: str) -> None:
+    class Mine(Batches):
+        pass
+
+    take = Batches.__next__
+    if way == "native":
+        torch_hooks.patch_next(Mine)
+    else:
+        Mine.__next__ = torch_hooks._hooked_next(take)  # type: ignore[method-assign]
+    images = torch.zeros(3, 2)
+    batches: list[object] = [
+        [images, images],
+        {"x": (images, 1)},
+        [],
+        7,
+        torch.zeros(()),
+        ValueError("bad file"),
+    ]
+    mine = Mine(*batches)
+    for expected in batches[:-1]:
+        assert next(mine) is expected
+    with pytest.raises(ValueError, match="bad file"):
+        mine.__next__()
+    with pytest.raises(StopIteration):
+        next(mine)
+    ends = [value for name, kind, value in keeper.log if (name, kind) == ("data.wait", "end")]
+    assert ends == [3, 3, 0, 0, 0, 0, 0]
+    assert keeper.take()[-3:] == ["data.wait(", ")data.wait", "data.end"]
+    assert Mine.__next__.__wrapped__ is take  # type: ignore[attr-defined]
+
+
+def test_an_event_call_takes_a_number_or_nothing() -> None:
+    native = pytest.importorskip("stoker._native")
+    call = native._EventCall(2, 0)
+    assert call() is None
+    assert call(4) is None
+    with pytest.raises(TypeError):
+        call("many")
+    with pytest.raises(ValueError, match="kind 9"):
+        native._EventCall(9, 0)

@@ -25,6 +25,10 @@ _EVAL = sites.Site("eval")
 _TELLTALES = ("parameters", "named_parameters", "to", "cuda", "state_dict", "load_state_dict")
 
 
+def _none() -> None:
+    """What a weak reference to nothing would give."""
+
+
 class ModuleHooks:
     """The hooks on ``torch.nn.Module`` and their state. The main thread is recorded; others pass through."""
 
@@ -35,11 +39,16 @@ class ModuleHooks:
         self._train_depth = 0
         self._trained: weakref.WeakSet[Any] = weakref.WeakSet()  # have had a forward in training
         self._evaluated: Callable[[], Any] | None = None  # weakly, the model of the open `eval` span
-        self._main = threading.main_thread().ident
+        self.main = threading.main_thread().ident  # its spans make the phase tree
 
     def on_main_thread(self) -> bool:
         """True on the thread whose spans make the phase tree."""
-        return threading.get_ident() == self._main
+        return threading.get_ident() == self.main
+
+    @property
+    def evaluating(self) -> bool:
+        """True while an ``eval`` span is open."""
+        return self._evaluated is not None
 
     def patch(self) -> Callable[[], None]:
         """Hooks ``torch.nn.Module``; the result undoes it and every class found since."""
@@ -88,17 +97,21 @@ class ModuleHooks:
         own = vars(kind).get("__call__")
         is_compiling = self._torch.compiler.is_compiling
         is_grad_enabled = self._torch.is_grad_enabled
-        get_ident, main = threading.get_ident, self._main
+        get_ident, main = threading.get_ident, self.main
+        last: Callable[[], Any] = _none  # weakly, the module of this class that trained last
 
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal last
             # Where it is inherited it is looked up anew: torch.fx and others replace it for a while.
             run = own.__get__(module) if own is not None else super(kind, module).__call__  # type: ignore[misc]
             if is_compiling() or self._depth or get_ident() != main:
                 return run(*args, **kwargs)
             training = module.training and is_grad_enabled()
-            if training and module not in self._trained:
-                self._trained.add(module)
-                model_facts.note(module, args)
+            if training and last() is not module:
+                last = weakref.ref(module)
+                if module not in self._trained:
+                    self._trained.add(module)
+                    model_facts.note(module, args)
             site = _FORWARD if training else _EVAL_FORWARD
             self._depth = 1
             site.begin()

@@ -1,4 +1,4 @@
-"""Places that events come from. A site costs one C call an event.
+"""Places that events come from. A site costs one C call an event, in which nothing is allocated.
 
 Of all Python processes that a command starts (launchers, DataLoader workers, helpers), the first that trains
 is the trainee: it claims the ring at its first event. The others stay silent.
@@ -46,14 +46,17 @@ _writer: object = None  # None: not claimed yet; False: silent; else the module 
 
 
 def _bind(site: Site, writer: object) -> None:
-    for kind in ("begin", "end", "instant", "counter"):
+    for code, kind in enumerate(
+        ("begin", "end", "instant", "counter"), start=1
+    ):  # EventKind of base/events.h
         if writer is None:
             emit: Emit = partial(site.first, kind)
         elif writer is False:
             emit = _nothing
         else:
             number = writer.event_name(site.name)  # type: ignore[attr-defined]
-            emit = partial(getattr(writer, "event_" + kind), number)
+            native = getattr(writer, "_EventCall", None)
+            emit = native(code, number) if native else partial(getattr(writer, "event_" + kind), number)
         setattr(site, kind, emit)
 
 

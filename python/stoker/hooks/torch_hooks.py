@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -87,6 +88,15 @@ def patch_iter(loader: type) -> Undo:
 def patch_next(iterator: type) -> Undo:
     """Hooks the wait for a batch in the iterators of this class and its subclasses."""
     take = iterator.__next__  # type: ignore[attr-defined]
+    try:
+        from stoker import _native
+    except ImportError:  # the hooks go without the extension
+        return replace(iterator, "__next__", _hooked_next(take))
+    return replace(iterator, "__next__", _native._NextCall(take, _DATA_WAIT, _DATA_END))
+
+
+def _hooked_next(take: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What ``_native._NextCall`` does, in Python."""
 
     @functools.wraps(take)
     def hooked_next(self: Any) -> Any:
@@ -103,7 +113,7 @@ def patch_next(iterator: type) -> Undo:
         _DATA_WAIT.end(batch_samples(batch))
         return batch
 
-    return replace(iterator, "__next__", hooked_next)
+    return hooked_next
 
 
 def _length(loader: Any) -> float:
@@ -133,12 +143,13 @@ def _patch_backward(modules: ModuleHooks) -> Undo:
 
     is_compiling = compiling_test()
     depth = 0  # activation checkpointing runs a backward inside a backward
+    get_ident, main = threading.get_ident, modules.main
 
     def hooked(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
             nonlocal depth
-            if depth or is_compiling() or not modules.on_main_thread():
+            if is_compiling() or depth or get_ident() != main:
                 return function(*args, **kwargs)
             depth = 1
             _BACKWARD.begin()
@@ -183,7 +194,8 @@ def _patch_optimizer(modules: ModuleHooks) -> Undo:
             _OPTIMIZER.end()
         running[:] = [frame]
         depth = 0
-        modules.training_step()
+        if modules.evaluating:
+            modules.training_step()
         _OPTIMIZER.begin()
 
     def after(_which: Any, _args: Any, _kwargs: Any) -> None:
