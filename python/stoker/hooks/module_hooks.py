@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import model_facts, sites
-from .patching import replace
+from .patching import compiling_test, replace
 
 _FORWARD = sites.Site("forward")
 _EVAL_FORWARD = sites.Site("eval.forward")
@@ -55,6 +55,7 @@ class ModuleHooks:
         import torch
 
         self._torch = torch
+        self._is_compiling = compiling_test()
         model_facts.forget()
         base = torch.nn.Module
         self._ignored: tuple[type, ...] = (torch.jit.ScriptModule,)
@@ -91,11 +92,11 @@ class ModuleHooks:
 
     def hook_class(self, kind: type) -> None:
         """Records calls of this class of modules, where they are outermost. Once a class."""
-        if kind in self._hooked or issubclass(kind, self._ignored) or self._torch.compiler.is_compiling():
+        if kind in self._hooked or issubclass(kind, self._ignored) or self._is_compiling():
             return
         self._hooked.add(kind)
         own = vars(kind).get("__call__")
-        is_compiling = self._torch.compiler.is_compiling
+        is_compiling = self._is_compiling
         is_grad_enabled = self._torch.is_grad_enabled
         get_ident, main = threading.get_ident, self.main
         last: Callable[[], Any] = _none  # weakly, the module of this class that trained last
@@ -126,7 +127,7 @@ class ModuleHooks:
     def _hooked_train(self, train: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(train)
         def run(module: Any, mode: bool = True) -> Any:
-            if self._train_depth or not self.on_main_thread() or self._torch.compiler.is_compiling():
+            if self._train_depth or not self.on_main_thread() or self._is_compiling():
                 return train(module, mode)
             if type(module) not in self._hooked:
                 self.hook_class(type(module))
