@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <thread>
 
@@ -89,6 +90,37 @@ TEST_F(StoreTest, KeepsTheFirstOfEachSoManyEpochs) {
   for (Step step = 1; step <= 16; ++step)  // two saves an epoch
     ASSERT_TRUE(save_and_wait(*store, step, {{"epoch", static_cast<double>(step / 2)}}).ok());
   EXPECT_EQ(steps(*store), (std::vector<Step>{6, 12, 16}));
+}
+
+// Without room for a copy a save is slower, said, and the same in every other way.
+TEST_F(StoreTest, ASaveWithoutRoomForACopyIsDurableWhenItReturns) {
+  std::vector<std::string> said;
+  Store::Options options;
+  options.keep = {.last = 0};
+  options.files = &fs_;
+  options.threads = 2;
+  options.max_staging_bytes = 1;
+  options.notice = [&](Severity, const std::string& text) { said.push_back(text); };
+  const auto store = *Store::open(kDir, options);
+  std::string big((std::size_t{16} << 20) + 4097, 'a');
+  const std::string odd = "odd";
+  const std::vector<TensorView> views = {{"big", "U8", {big.size()}, std::as_bytes(std::span(big))},
+                                         {"odd", "U8", {odd.size()}, std::as_bytes(std::span(odd))}};
+  for (const Step step : {1, 2}) {
+    big[5] = static_cast<char>('a' + step);
+    ASSERT_TRUE(store->save(step, views, {}).ok());
+    const auto loaded = store->load(step);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    const auto& bytes = loaded->tensors[0].bytes;
+    EXPECT_EQ(std::memcmp(bytes.data.get(), big.data(), big.size()), 0);
+    EXPECT_EQ(std::memcmp(loaded->tensors[1].bytes.data.get(), odd.data(), odd.size()), 0);
+  }
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said.front().find("saves block until they are written"), std::string::npos) << said.front();
+  fs_.fail(fs_.operations() + 2, ErrorCode::kNoSpace);
+  big[5] = 'z';
+  EXPECT_EQ(store->save(3, views, {}).code(), ErrorCode::kNoSpace) << "told by save() itself";
+  EXPECT_EQ(steps(*store), (std::vector<Step>{1, 2}));
 }
 
 TEST_F(StoreTest, NanNeverWinsAndTheEarlierOfEqualsDoes) {

@@ -126,7 +126,10 @@ class Store {
     FileSystem* files = nullptr;   // null: the real one
     const Clock* clock = nullptr;  // null: the real one
     int threads = 0;               // that copy and verify; 0: the CPUs one may use
-    Notice notice;                 // a lock taken over, a damaged checkpoint moved aside
+    // Staging may take so much; 0: what the machine has left, but a tenth. A save that needs more goes through a buffer
+    // of at most 16 MiB and returns when it is durable.
+    std::uint64_t max_staging_bytes = 0;
+    Notice notice;  // a lock taken over, a damaged checkpoint moved aside
   };
 
   // Creates `dir` if missing, and clears what a crash left. Errors: kInUse (names the owner), kNotFound (read-only and
@@ -136,7 +139,8 @@ class Store {
   ~Store();
 
   // Returns once every byte is copied; keeps no reference to `tensors`. Writing goes on in one background thread.
-  // Blocks: while an earlier save is still being written.
+  // Blocks: while an earlier save is still being written; until it is durable where there is no room for a copy, which
+  // a notice says once.
   // Errors: kBadInput, kExists, kNoSpace (with both numbers), kInUse (a forked child), and whatever the save before
   // failed with; after any of them nothing was saved, and the store is as it was.
   Status save(Step step, std::span<const TensorView> tensors, SaveOptions options);

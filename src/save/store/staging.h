@@ -35,6 +35,7 @@ class StagingBuffer {
   // At least `size` bytes, all of them touched; what was inside is gone when it had to grow. Errors: kNoSpace (memory).
   Status reserve(std::size_t size, int threads);
   std::byte* data() const { return data_; }
+  std::size_t capacity() const { return capacity_; }
 
  private:
   void release();

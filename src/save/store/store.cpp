@@ -32,6 +32,7 @@ EventName kStageEvent("save.stage");
 // What a manifest takes beside the state's text: generous, as it decides only whether to try.
 constexpr std::uint64_t kManifestBytesPerTensor = 400;
 constexpr std::uint64_t kSpareBytes = 64 << 10;
+constexpr std::size_t kUnstagedBuffer = std::size_t{16} << 20;
 
 Status check_options(Step step, const SaveOptions& options) {
   if (step < 0) return Error{ErrorCode::kBadInput, fmt::format("step {} is negative", step)};
@@ -66,7 +67,9 @@ struct Store::State {
   Status clear_name(const std::filesystem::path& path);
   std::string free_name(Step step, const std::string& pin) const;
   Status check_space(std::uint64_t needed) const;
-  Status copy(const Plan& plan, std::span<const TensorView> tensors);
+  bool has_room(std::uint64_t size);
+  Status copy(const Plan& plan, std::span<const TensorView> tensors, WriteJob& made);
+  void copy_into_staging(const Plan& plan, std::span<const TensorView> tensors);
   void hand_over(WriteJob job);
   Status wait_idle();
   void run(std::stop_token stop);
@@ -93,6 +96,7 @@ struct Store::State {
 
   // Whoever is active has these: the saving thread while the writer is idle, else the writer.
   StagingBuffer staging;
+  bool told_of_room = false;
   History history;
   std::optional<bool> has_links;
   std::vector<CheckpointInfo> catalog;
@@ -182,8 +186,42 @@ Status Store::State::clear_name(const std::filesystem::path& path) {
   return {};
 }
 
-Status Store::State::copy(const Plan& plan, std::span<const TensorView> tensors) {
-  STOKER_TRY(staging.reserve(plan.part_bytes, threads));
+// The buffer there is counts as left: growing gives it back first.
+bool Store::State::has_room(std::uint64_t size) {
+  if (size <= std::max<std::uint64_t>(staging.capacity(), kUnstagedBuffer)) return true;
+  std::uint64_t room = options.max_staging_bytes;
+  if (room == 0) {
+    const auto left = machine::memory_facts().left;
+    if (!left.value) return true;  // then the kernel is asked
+    room = *left.value + staging.capacity();
+    room -= room / 10;
+  }
+  if (size <= room) return true;
+  if (!std::exchange(told_of_room, true)) {
+    tell(Severity::kWarning,
+         fmt::format("{}: a copy of {} does not fit into the {} of memory that are left; saves block until they are "
+                     "written",
+                     shown(dir), format_size(size), format_size(room)));
+  }
+  return false;
+}
+
+// Into the staging buffer; where that has no room, the writer reads the tensors themselves and save() waits for it.
+Status Store::State::copy(const Plan& plan, std::span<const TensorView> tensors, WriteJob& made) {
+  if (has_room(plan.part_bytes)) {
+    STOKER_TRY(staging.reserve(plan.part_bytes, threads));
+    copy_into_staging(plan, tensors);
+    made.part = {staging.data(), plan.part_bytes};
+    return {};
+  }
+  STOKER_TRY(staging.reserve(kUnstagedBuffer, threads));
+  Unstaged unstaged{plan.header, {}, {staging.data(), kUnstagedBuffer}};
+  for (const Placement& place : plan.copied) unstaged.sources.push_back({place.tensor, tensors[place.tensor].bytes});
+  made.unstaged = std::move(unstaged);
+  return {};
+}
+
+void Store::State::copy_into_staging(const Plan& plan, std::span<const TensorView> tensors) {
   std::memcpy(staging.data(), plan.header.data(), plan.header.size());
   std::vector<Copy> copies;
   copies.reserve(plan.copied.size());
@@ -192,7 +230,6 @@ Status Store::State::copy(const Plan& plan, std::span<const TensorView> tensors)
     copies.push_back({staging.data() + place.offset, bytes.data(), bytes.size()});
   }
   copy_all(copies, threads);
-  return {};
 }
 
 Status Store::State::stage(Step step, std::span<const TensorView> tensors, SaveOptions given) {
@@ -204,9 +241,9 @@ Status Store::State::stage(Step step, std::span<const TensorView> tensors, SaveO
       check_space(plan.part_bytes + given.state.size() + kManifestBytesPerTensor * tensors.size() + kSpareBytes));
   const std::string name = given.exact ? directory_name(step, given.pin) : free_name(step, given.pin);
   STOKER_TRY(clear_name(dir / name));
-  if (!plan.copied.empty()) STOKER_TRY(copy(plan, tensors));
 
   WriteJob made;
+  if (!plan.copied.empty()) STOKER_TRY(copy(plan, tensors, made));
   made.dir = dir;
   made.name = name;
   made.manifest.step = step;
@@ -219,9 +256,9 @@ Status Store::State::stage(Step step, std::span<const TensorView> tensors, SaveO
   made.manifest.tensors = std::move(plan.tensors);
   made.state = std::move(given.state);
   made.shared = std::move(plan.shared);
-  if (!plan.copied.empty()) made.part = {staging.data(), plan.part_bytes};
+  const bool must_wait = made.unstaged.has_value();
   hand_over(std::move(made));
-  return {};
+  return must_wait ? wait_idle() : Status();
 }
 
 void Store::State::hand_over(WriteJob made) {
