@@ -23,12 +23,18 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The variables of an environment with torch 2.1 and this checkout's package."""
+def old(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The variables of an environment with torch 2.1 and the wheel.
+
+    The checkout's extension would not do: it asks for the system's libjpeg.so.62, and torchvision 0.16 brings an
+    older library of that very name.
+    """
     folder = tmp_path_factory.mktemp("torch21") / "venv"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet", *REQUIREMENTS], check=True)
-    return {**os.environ, "PATH": f"{folder / 'bin'}:{ROOT / 'build/release/bin'}:{os.environ['PATH']}"}
+    for words in (REQUIREMENTS, ["--no-index", str(wheel)]):
+        subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet", *words], check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**environment, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
 
 
 def run(environment: dict[str, str], folder: Path, *command: str) -> str:

@@ -19,14 +19,6 @@ START_SECONDS = 0.030
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
-@pytest.fixture(scope="module")
-def wheel() -> Path:
-    """Builds it as ``make wheel`` does."""
-    subprocess.run([ROOT / "scripts/wheel"], check=True)
-    (path,) = (ROOT / "dist").glob("*.whl")
-    return path
-
-
 class Installed:
     """An empty environment with the wheel in it. It sees the tests' torch, but not the checkout."""
 
