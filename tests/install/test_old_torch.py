@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from built_wheel import built_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples/plant-disease"
@@ -23,7 +24,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def old(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def old(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The variables of an environment with torch 2.1 and the wheel.
 
     The checkout's extension would not do: it asks for the system's libjpeg.so.62, and torchvision 0.16 brings an
@@ -31,7 +32,7 @@ def old(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
     """
     folder = tmp_path_factory.mktemp("torch21") / "venv"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    for words in (REQUIREMENTS, ["--no-index", str(wheel)]):
+    for words in (REQUIREMENTS, ["--no-index", str(built_wheel())]):
         subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet", *words], check=True)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {**environment, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from built_wheel import built_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples/plant-disease"
@@ -17,6 +18,11 @@ SECONDS_TO_A_VERDICT = 60
 START_SECONDS = 0.030
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    return built_wheel()
 
 
 class Installed:

@@ -87,8 +87,10 @@ TEST_F(StoreTest, KeepsOneOfEachTwoHoursOverRestarts) {
 
 TEST_F(StoreTest, KeepsTheFirstOfEachSoManyEpochs) {
   const auto store = open_store(fs_, {.last = 1, .every_epochs = 3});
-  for (Step step = 1; step <= 16; ++step)  // two saves an epoch
-    ASSERT_TRUE(save_and_wait(*store, step, {{"epoch", static_cast<double>(step / 2)}}).ok());
+  for (Step step = 1; step <= 16; ++step) {
+    const Step epoch = step / 2;  // two saves an epoch
+    ASSERT_TRUE(save_and_wait(*store, step, {{"epoch", static_cast<double>(epoch)}}).ok());
+  }
   EXPECT_EQ(steps(*store), (std::vector<Step>{6, 12, 16}));
 }
 

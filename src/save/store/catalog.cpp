@@ -13,7 +13,6 @@
 namespace stoker::save {
 namespace {
 
-constexpr int kMaxLooks = 1000;  // a directory that changes faster than this is not a training's
 constexpr std::string_view kStepPrefix = "step-";
 
 // The number in "step-4200-…"; 0 when there is none. Only for what has no readable manifest.
@@ -174,8 +173,10 @@ std::vector<std::filesystem::path> expired(const std::vector<CheckpointInfo>& ch
   std::set<std::size_t> kept;
   keep_last(checkpoints, keep.last, kept);
   if (keep.every_steps > 0) {
-    keep_first_of_each(checkpoints, kept,
-                       [&](const CheckpointInfo& info) { return static_cast<double>(info.step / keep.every_steps); });
+    keep_first_of_each(checkpoints, kept, [&](const CheckpointInfo& info) {
+      const Step period = info.step / keep.every_steps;
+      return static_cast<double>(period);
+    });
   }
   if (keep.every.count() > 0) {
     keep_first_of_each(checkpoints, kept, [&](const CheckpointInfo& info) {

@@ -16,6 +16,9 @@ namespace stoker::save {
 // Unfinished work in the store's directory starts with this; whoever holds the lock may remove it.
 constexpr std::string_view kTemporaryPrefix = ".tmp-";
 
+// A writer that rotates faster than this many looks at its directory is none that trains a model.
+inline constexpr int kMaxLooks = 1000;
+
 // The manifest in a checkpoint's directory. Errors name the file: kNotFound, kCorrupt, kUnsupported, kIo.
 Result<Manifest> read_manifest(FileSystem& files, const std::filesystem::path& checkpoint);
 

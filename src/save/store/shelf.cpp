@@ -11,13 +11,6 @@
 #include "stoker/base/text.h"
 
 namespace stoker::save {
-namespace {
-
-// A writer that rotates faster than this many looks at its directory is none that trains a model.
-constexpr int kMaxLooks = 1000;
-
-}  // namespace
-
 bool Shelf::vanished(const std::filesystem::path& checkpoint) const {
   return files_.stat(checkpoint).code() == ErrorCode::kNotFound;
 }

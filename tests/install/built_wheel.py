@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="session")
-def wheel() -> Path:
-    """Builds it as ``make wheel`` does."""
+@functools.cache
+def built_wheel() -> Path:
+    """Builds it as ``make wheel`` does; the same file for every caller."""
     subprocess.run([ROOT / "scripts/wheel"], check=True)
     (path,) = (ROOT / "dist").glob("*.whl")
     return path
