@@ -47,7 +47,7 @@ bool hex4(std::string_view text, std::uint32_t& code) {
   return error == std::errc() && end == text.data() + 4;
 }
 
-// The escape \uXXXX at `raw[i]` ('u'), with its second half where it has one; 0: none that can be read.
+// The escape of four hex digits whose 'u' is `raw[i]`, with its second half where it has one; 0: none that can be read.
 std::size_t unicode_escape(std::string_view raw, std::size_t i, std::string& out) {
   std::uint32_t code = 0;
   if (!hex4(raw.substr(i + 1), code)) return 0;
