@@ -45,11 +45,6 @@ class ModuleHooks:
         """True on the thread whose spans make the phase tree."""
         return threading.get_ident() == self.main
 
-    @property
-    def evaluating(self) -> bool:
-        """True while an ``eval`` span is open."""
-        return self._evaluated is not None
-
     def patch(self) -> Callable[[], None]:
         """Hooks ``torch.nn.Module``; the result undoes it and every class found since."""
         import torch

@@ -194,8 +194,7 @@ def _patch_optimizer(modules: ModuleHooks) -> Undo:
             _OPTIMIZER.end()
         running[:] = [frame]
         depth = 0
-        if modules.evaluating:
-            modules.training_step()
+        modules.training_step()
         _OPTIMIZER.begin()
 
     def after(_which: Any, _args: Any, _kwargs: Any) -> None:
