@@ -7,6 +7,7 @@
 #include <string>
 
 #include "stoker/base/status.h"
+#include "support/piece_source.h"
 #include "watch/kineto/analyse.h"
 
 namespace {
@@ -23,22 +24,6 @@ class MemoryFile final : public stoker::ReadableFile {
 
  private:
   const std::string bytes_;
-};
-
-// Text in pieces of one size, so that every place may be a window's end.
-class PieceSource final : public stoker::watch::kineto::ByteSource {
- public:
-  PieceSource(std::string text, std::size_t piece) : text_(std::move(text)), piece_(piece) {}
-  stoker::Result<std::string> next() override {
-    std::string piece = text_.substr(at_, piece_);
-    at_ += piece.size();
-    return piece;
-  }
-
- private:
-  const std::string text_;
-  const std::size_t piece_;
-  std::size_t at_ = 0;
 };
 
 void check(stoker::watch::kineto::ByteSource& source) {
@@ -66,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (auto source = stoker::watch::kineto::open_source(std::make_unique<MemoryFile>(text), "trace"); source.ok()) {
     check(**source);
   }
-  PieceSource pieces(std::move(text), std::size_t{1} + data[0]);
+  stoker::testing::PieceSource pieces(std::move(text), std::size_t{1} + data[0]);
   check(pieces);
   return 0;
 }

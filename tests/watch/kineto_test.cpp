@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/piece_source.h"
 #include "support/temp_dir.h"
 #include "watch/kineto/analyse.h"
 #include "watch/kineto/gpu_work.h"
@@ -18,23 +19,8 @@ namespace stoker::watch {
 namespace {
 
 using kineto::parse_us;
+using testing::PieceSource;
 using testing::TempDir;
-
-// Text in pieces of one size, so that every place may be a window's end.
-class PieceSource final : public kineto::ByteSource {
- public:
-  explicit PieceSource(std::string text, std::size_t piece = 64) : text_(std::move(text)), piece_(piece) {}
-  Result<std::string> next() override {
-    std::string piece = text_.substr(std::min(at_, text_.size()), piece_);
-    at_ += piece.size();
-    return piece;
-  }
-
- private:
-  const std::string text_;
-  const std::size_t piece_;
-  std::size_t at_ = 0;
-};
 
 // One complete event; times in µs, as they shall stand in the text.
 std::string event(const std::string& category, const std::string& name, const std::string& start,
