@@ -22,7 +22,7 @@ demo: build  ## what Stoker does, shown on real leaves in about five minutes
 test: setup  ## everything that must hold before a change lands, under 15 minutes on two cores
 	@.venv/bin/python scripts/test
 
-test-all: setup  ## test, and what takes longer: the wheel, older torch
+test-all: setup  ## test, and what takes longer: kills, the wheel, older torch, a minute of each fuzz target
 	@.venv/bin/python scripts/test --all
 
 lint: setup  ## format, clang-tidy, layers, ruff, mypy

@@ -101,9 +101,9 @@ std::string format_size(std::uint64_t bytes) {
   return fmt::format("{:.{}f} {}", value, decimals, kUnits[unit]);
 }
 
-std::string format_duration(std::chrono::nanoseconds duration) {
-  const double ns = static_cast<double>(duration.count());
-  if (ns < 0) return "-" + format_duration(-duration);
+namespace {
+
+std::string format_nanoseconds(double ns) {
   const auto three_digits = [](double value, const char* unit) {
     return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, unit);
   };
@@ -115,6 +115,15 @@ std::string format_duration(std::chrono::nanoseconds duration) {
   if (seconds < 3600) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
   const auto minutes = std::llround(ns / 60e9);
   return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+}
+
+}  // namespace
+
+std::string format_duration(std::chrono::nanoseconds duration) {
+  // The shortest duration of all has no positive one, but its double has.
+  const double ns = std::abs(static_cast<double>(duration.count()));
+  if (duration.count() < 0) return "-" + format_nanoseconds(ns);
+  return format_nanoseconds(ns);
 }
 
 std::string format_count(std::uint64_t count) {

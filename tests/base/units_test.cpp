@@ -42,6 +42,8 @@ TEST(Format, KeepsThreeDigits) {
   EXPECT_EQ(format_duration(12'340us), "12.3 ms");
   EXPECT_EQ(format_duration(185s), "3 min 5 s");
   EXPECT_EQ(format_duration(130min), "2 h 10 min");
+  EXPECT_EQ(format_duration(-5ms), "-5.00 ms");
+  EXPECT_EQ(format_duration(std::chrono::nanoseconds::min()), "-2562047 h 47 min");
   EXPECT_EQ(format_count(1854), "1,854");
   EXPECT_EQ(format_count(100), "100");
 }

@@ -18,10 +18,11 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api")
-    if BROWSER is None:
-        pytest.skip("no Chromium on this machine")
     with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        program = BROWSER or playwright.chromium.executable_path
+        if not Path(program).exists():
+            pytest.skip("no Chromium on this machine")
+        chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield chromium
         chromium.close()
 

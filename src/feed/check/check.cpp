@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "feed/check/listing.h"
-#include "feed/stage/parallel.h"
 #include "stoker/base/files.h"
 #include "stoker/base/hash.h"
 #include "stoker/base/text.h"
+#include "stoker/base/threads.h"
 #include "stoker/base/units.h"
 #include "stoker/feed/image.h"
 #include "stoker/machine/machine.h"

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "feed/stage/bytes.h"
-#include "feed/stage/parallel.h"
 #include "feed/stage/target.h"
+#include "stoker/base/threads.h"
 
 namespace stoker::feed {
 namespace {

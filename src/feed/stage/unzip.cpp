@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "feed/stage/bytes.h"
-#include "feed/stage/parallel.h"
 #include "feed/stage/target.h"
 #include "feed/stage/zip_directory.h"
 #include "stoker/base/hash.h"
+#include "stoker/base/threads.h"
 
 namespace stoker::feed {
 namespace {
